@@ -1,0 +1,248 @@
+package core
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestCursorAck(t *testing.T) {
+	for _, v := range []struct {
+		name    string
+		from    Cursor
+		ack     Range
+		want    Cursor
+		changed bool
+	}{
+		{"at the mark", Cursor{Next: 5}, Range{5, 8}, Cursor{Next: 8}, true},
+		{"across the mark", Cursor{Next: 5}, Range{0, 8}, Cursor{Next: 8}, true},
+		{"below the mark", Cursor{Next: 5}, Range{2, 5}, Cursor{Next: 5}, false},
+		{"empty", Cursor{Next: 5}, Range{9, 9}, Cursor{Next: 5}, false},
+		{"turned round", Cursor{Next: 5}, Range{9, 6}, Cursor{Next: 5}, false},
+		{"first hole", Cursor{}, Range{3, 4}, Cursor{0, []Range{{3, 4}}}, true},
+		{"at the end", Cursor{0, []Range{{3, 4}}}, Range{6, 7}, Cursor{0, []Range{{3, 4}, {6, 7}}}, true},
+		{"grows the last", Cursor{0, []Range{{3, 4}}}, Range{4, 7}, Cursor{0, []Range{{3, 7}}}, true},
+		{"grows downward", Cursor{0, []Range{{3, 4}, {8, 9}}}, Range{7, 8}, Cursor{0, []Range{{3, 4}, {7, 9}}}, true},
+		{"between two", Cursor{0, []Range{{3, 4}, {8, 9}}}, Range{5, 6}, Cursor{0, []Range{{3, 4}, {5, 6}, {8, 9}}}, true},
+		{"before all", Cursor{0, []Range{{3, 4}, {8, 9}}}, Range{1, 2}, Cursor{0, []Range{{1, 2}, {3, 4}, {8, 9}}}, true},
+		{"joins two", Cursor{0, []Range{{3, 4}, {5, 6}, {9, 10}}}, Range{4, 5}, Cursor{0, []Range{{3, 6}, {9, 10}}}, true},
+		{"swallows some", Cursor{0, []Range{{3, 4}, {5, 6}, {9, 10}, {12, 20}}}, Range{2, 13}, Cursor{0, []Range{{2, 20}}}, true},
+		{"known already", Cursor{0, []Range{{3, 8}, {10, 12}}}, Range{4, 8}, Cursor{0, []Range{{3, 8}, {10, 12}}}, false},
+		{"closes the first hole", Cursor{0, []Range{{1, 4}, {5, 6}}}, Range{0, 1}, Cursor{4, []Range{{5, 6}}}, true},
+		{"closes all holes", Cursor{0, []Range{{1, 4}, {5, 6}}}, Range{0, 9}, Cursor{Next: 9}, true},
+	} {
+		got := v.from.Clone()
+		if changed := got.Ack(v.ack); changed != v.changed || !got.Equal(v.want) {
+			t.Errorf("%s: %v ack %v: got %v, %v; want %v, %v", v.name, v.from, v.ack, got, changed, v.want, v.changed)
+		}
+	}
+}
+
+func TestCursorAckThrough(t *testing.T) {
+	for _, v := range []struct {
+		next    Offset
+		want    Cursor
+		changed bool
+	}{
+		{1, Cursor{2, []Range{{4, 6}, {8, 9}}}, false},
+		{2, Cursor{2, []Range{{4, 6}, {8, 9}}}, false},
+		{3, Cursor{3, []Range{{4, 6}, {8, 9}}}, true},
+		{4, Cursor{6, []Range{{8, 9}}}, true},
+		{5, Cursor{6, []Range{{8, 9}}}, true},
+		{7, Cursor{7, []Range{{8, 9}}}, true},
+		{8, Cursor{Next: 9}, true},
+		{50, Cursor{Next: 50}, true},
+	} {
+		got := Cursor{2, []Range{{4, 6}, {8, 9}}}
+		if changed := got.AckThrough(v.next); changed != v.changed || !got.Equal(v.want) {
+			t.Errorf("through %d: got %v, %v; want %v, %v", v.next, got, changed, v.want, v.changed)
+		}
+	}
+}
+
+func TestCursorQuestions(t *testing.T) {
+	c := Cursor{2, []Range{{4, 6}, {8, 9}}}
+	for o, next := range []Offset{2, 2, 2, 3, 6, 6, 6, 7, 9, 9} {
+		if got := c.NextUnacked(Offset(o)); got != next {
+			t.Errorf("next unacked from %d: got %d, want %d", o, got, next)
+		}
+		if got, want := c.Covers(Offset(o)), next != Offset(o); got != want {
+			t.Errorf("covers %d: got %v, want %v", o, got, want)
+		}
+	}
+	if got, want := c.AppendAcked(nil, Range{0, 10}), []Range{{0, 2}, {4, 6}, {8, 9}}; !slices.Equal(got, want) {
+		t.Errorf("acked: got %v, want %v", got, want)
+	}
+	if got := c.Unacked(Range{0, 10}); got != 5 {
+		t.Errorf("unacked: got %d, want 5", got)
+	}
+}
+
+// The model is a set of offsets: small enough to be obviously right.
+func TestCursorModel(t *testing.T) {
+	const size = 200
+	rapid.Check(t, func(t *rapid.T) {
+		var c Cursor
+		var model [size]bool
+		offset := rapid.Int64Range(0, size)
+		acknowledge := func(t *rapid.T, r Range, ack func() bool) {
+			want := false
+			for o := r.From; o < r.To; o++ {
+				want = want || !model[o]
+				model[o] = true
+			}
+			if got := ack(); got != want {
+				t.Fatalf("changed %v, want %v", got, want)
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"ack": func(t *rapid.T) {
+				from := offset.Draw(t, "from")
+				r := Range{from, min(size, from+rapid.Int64Range(0, 9).Draw(t, "n"))}
+				acknowledge(t, r, func() bool { return c.Ack(r) })
+			},
+			"through": func(t *rapid.T) {
+				next := min(c.Next+rapid.Int64Range(0, 9).Draw(t, "n"), size)
+				acknowledge(t, Range{0, next}, func() bool { return c.AckThrough(next) })
+			},
+			"ask": func(t *rapid.T) {
+				r := Range{offset.Draw(t, "from"), offset.Draw(t, "to")}
+				var unacked int64
+				for o := r.From; o < r.To; o++ {
+					if !model[o] {
+						unacked++
+					}
+				}
+				acked := int64(0)
+				for _, a := range c.AppendAcked(nil, r) {
+					acked += a.Len()
+				}
+				if got := c.Unacked(r); got != unacked || acked != max(0, r.Len())-unacked {
+					t.Fatalf("%v: %d unacked, %d acked, want %d unacked", r, got, acked, unacked)
+				}
+			},
+			"": func(t *rapid.T) {
+				checkForm(t, c)
+				for o := range model {
+					if c.Covers(Offset(o)) != model[o] {
+						t.Fatalf("%v covers %d: %v, want %v", c, o, !model[o], model[o])
+					}
+				}
+				back, err := ParseCursor(c.AppendBinary(nil))
+				if err != nil || !back.Equal(c) {
+					t.Fatalf("round trip of %v: %v, %v", c, back, err)
+				}
+			},
+		})
+	})
+}
+
+type fataler interface{ Fatalf(string, ...any) }
+
+// checkForm holds the one form: sorted, nothing empty, nothing touching.
+func checkForm(t fataler, c Cursor) {
+	end := c.Next
+	for _, r := range c.Acked {
+		if r.From <= end || r.To <= r.From {
+			t.Fatalf("malformed cursor %v", c)
+		}
+		end = r.To
+	}
+}
+
+func TestParseCursorRefuses(t *testing.T) {
+	uvarints := func(vs ...uint64) []byte {
+		b := []byte{cursorVersion}
+		for _, v := range vs {
+			b = binary.AppendUvarint(b, v)
+		}
+		return b
+	}
+	good := Cursor{300, []Range{{400, 500}, {70000, 70001}}}
+	whole := good.AppendBinary(nil)
+	for i := range whole {
+		if _, err := ParseCursor(whole[:i]); !errors.Is(err, ErrInvalid) {
+			t.Errorf("cut at %d: %v", i, err)
+		}
+	}
+	for name, b := range map[string][]byte{
+		"another version":           append([]byte{cursorVersion + 1}, whole[1:]...),
+		"something behind":          append(slices.Clone(whole), 0),
+		"a range at the mark":       uvarints(3, 1, 0, 5),
+		"an empty range":            uvarints(3, 1, 1, 0),
+		"more ranges than bytes":    uvarints(3, math.MaxUint64),
+		"a mark beyond all offsets": uvarints(math.MaxInt64+1, 0),
+		"an end beyond all offsets": uvarints(3, 1, 1, math.MaxInt64-3),
+	} {
+		if _, err := ParseCursor(b); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzParseCursor(f *testing.F) {
+	for _, c := range []Cursor{{}, {Next: 7}, {Next: math.MaxInt64}, {0, []Range{{1, 2}, {3, 300}}}, {1 << 40, []Range{{1<<40 + 1, 1 << 50}}}} {
+		f.Add(c.AppendBinary(nil))
+	}
+	f.Add([]byte{cursorVersion, 0, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := ParseCursor(b)
+		if err != nil {
+			return
+		}
+		checkForm(t, c)
+		again, err := ParseCursor(c.AppendBinary(nil))
+		if err != nil || !again.Equal(c) {
+			t.Fatalf("%x: parsed to %v, then %v, %v", b, c, again, err)
+		}
+	})
+}
+
+// Holes made and filled in the orders that groups make and fill them; scattered over all of them is the worst case, where
+// each ack moves a quarter of the list.
+func BenchmarkCursorHoles(b *testing.B) {
+	for _, v := range []struct {
+		name  string
+		holes int
+		pick  func(i, holes int) int
+	}{
+		{"oldest-first", 200_000, func(i, holes int) int { return i }},
+		{"newest-first", 200_000, func(i, holes int) int { return holes - 1 - i }},
+		{"scattered", 5_000, func(i, holes int) int { return i * 7919 % holes }},
+	} {
+		b.Run(v.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				var c Cursor
+				for i := range v.holes {
+					c.Ack(Range{Offset(2*i + 1), Offset(2*i + 2)})
+				}
+				for i := range v.holes {
+					o := Offset(2 * v.pick(i, v.holes))
+					c.Ack(Range{o, o + 1})
+				}
+				if c.Next != Offset(2*v.holes) || len(c.Acked) != 0 {
+					b.Fatal(c.Next, len(c.Acked))
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*v.holes), "ns/ack")
+		})
+	}
+}
+
+func TestCursorCloneSharesNothing(t *testing.T) {
+	c := Cursor{0, []Range{{2, 3}, {5, 6}}}
+	d := c.Clone()
+	c.Ack(Range{0, 2})
+	if want := (Cursor{0, []Range{{2, 3}, {5, 6}}}); !d.Equal(want) {
+		t.Fatalf("clone became %v", d)
+	}
+	if !bytes.Equal(d.AppendBinary(nil), []byte{cursorVersion, 0, 2, 2, 1, 2, 1}) {
+		t.Fatalf("stored form changed: %x", d.AppendBinary(nil))
+	}
+}
