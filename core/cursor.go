@@ -92,10 +92,13 @@ func (c *Cursor) Unacked(r Range) int64 {
 
 // AppendAcked appends the acknowledged parts of r to dst, in order.
 func (c *Cursor) AppendAcked(dst []Range, r Range) []Range {
-	if r.From < c.Next && r.From < r.To {
+	if r.From >= r.To {
+		return dst
+	}
+	if r.From < c.Next {
 		dst = append(dst, Range{r.From, min(r.To, c.Next)})
 	}
-	for i := c.search(max(r.From, c.Next)); i < len(c.Acked) && c.Acked[i].From < r.To; i++ {
+	for i := c.search(r.From); i < len(c.Acked) && c.Acked[i].From < r.To; i++ {
 		dst = append(dst, Range{max(c.Acked[i].From, r.From), min(c.Acked[i].To, r.To)})
 	}
 	return dst
