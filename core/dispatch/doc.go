@@ -1,0 +1,19 @@
+// Package dispatch decides who in a group gets what next. A State is the delivery state of one group on one partition: a
+// plain struct without goroutine, clock, lock or context. Its owner, the group's runner, calls it from one goroutine:
+// it tells what happened (Join, Add, Ack, ...), then asks Ready what there is to do.
+//
+// Three words to know:
+//
+//   - mark: everything below it is acknowledged (Cursor.Next); what is acknowledged beyond it are holes;
+//   - rewind: reading starts again at the mark, and what is acknowledged by then is skipped;
+//   - credit: what a consumer may still be sent (Account.Permits), one number over all States of its runner.
+//
+// Memory is bounded by credit that consumers gave: Want never asks for more than they can take, what is unacknowledged in
+// shared mode is remembered up to Limits, and there reading stops until acks arrive. Nothing is dropped at a limit.
+//
+// Non-obvious: exclusive and failover remember no deliveries, only how far they read; whoever is not active any more may
+// still acknowledge. An ack counts for what was handed out since New or Reset, so a stranger's cannot skip the backlog.
+//
+// Not supported: key_shared (core.ErrUnsupported); the delay before a failover hand-over; keeping the chunks of one
+// message at one consumer in shared mode; ack timeouts (clients ask for redelivery by themselves).
+package dispatch
