@@ -1,0 +1,158 @@
+package e2e
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+
+	"isthmus/e2e/clients"
+	"isthmus/e2e/gateway"
+)
+
+const kills = 5
+
+// The kill: the fleet at work while the gateway is killed five times. Devices, consumers and the two other producers are
+// stock clients that only reconnect.
+func TestKill(t *testing.T) {
+	b := newBed(t, gateway.Event, 6*time.Minute)
+	s := samples(t)
+	seen := map[string]*firstSeen{"pulsar": newFirstSeen(), "rocketmq": newFirstSeen()}
+	acks := &ackLog{through: map[int][]ackedAt{}}
+	killedReaders(b, seen, acks, t)
+
+	work := make(chan struct{})
+	go func() { // awaited below
+		defer close(work)
+		runFleet(b, s, 250*time.Millisecond, nil)
+	}()
+	for range kills {
+		select {
+		case <-work:
+			t.Fatal("the fleet was done before the last kill; the test proves less than it says")
+		case <-time.After(4 * time.Second): // the scenario's own rhythm: work, then death
+		}
+		now := time.Now()
+		b.must(b.Kill())
+		acks.killed(now)
+		b.must(b.Start(b.ctx))
+		t.Logf("killed and ready again after %s", time.Since(now).Round(time.Millisecond))
+	}
+	<-work
+	for world, f := range seen {
+		b.eventually(100*time.Second, world+" has everything", func() bool { return f.total() >= fleetDevices*fleetEach })
+		f.judge(t, fleetDevices, fleetEach)
+	}
+	denseOffsets(b)
+}
+
+// killedReaders are the fleet's readers, whose Pulsar part writes down when each cumulative ack was answered.
+func killedReaders(b *bed, seen map[string]*firstSeen, acks *ackLog, t *testing.T) {
+	b.Helper()
+	for _, name := range []string{"backend-0", "backend-1", "backend-2"} {
+		k, err := clients.NewPulsarConsumer(b.newPulsar(), event, "acme-sub", pulsar.Failover, false, func(o *pulsar.ConsumerOptions) { o.Name = name })
+		b.must(err)
+		b.Cleanup(k.Close)
+		go func() { // ends with the test
+			last := map[int]clients.Message{}
+			tick := time.NewTicker(200 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				select {
+				case m := <-k.C():
+					if why := acks.mayCome(m); why != "" {
+						t.Errorf("partition %d offset %d came again: %s", m.Partition, m.Offset, why)
+					}
+					seen["pulsar"].add(m.Key, number(m.Body))
+					last[m.Partition] = m
+				case <-tick.C:
+					for p, m := range last {
+						if k.AckCumulative(m.Raw.(pulsar.Message)) == nil { // answered: AckWithResponse is on
+							acks.answered(m)
+						}
+						delete(last, p)
+					}
+				case <-b.ctx.Done():
+					return
+				}
+			}
+		}()
+	}
+	for range 2 {
+		k := b.rocketmqConsumer("event", "acme-rmq", true)
+		go seen["rocketmq"].read(b, k) // ends with the test
+	}
+}
+
+// ackLog knows up to which offset each partition was acknowledged, and when that was answered.
+type ackLog struct {
+	mu      sync.Mutex
+	through map[int][]ackedAt
+	floor   map[int]int64 // partition → offset acknowledged more than two seconds before the last kill
+}
+
+type ackedAt struct {
+	offset int64
+	at     time.Time
+}
+
+func (a *ackLog) answered(m clients.Message) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.through[m.Partition] = append(a.through[m.Partition], ackedAt{m.Offset, time.Now()})
+}
+
+func (a *ackLog) killed(at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.floor == nil {
+		a.floor = map[int]int64{}
+	}
+	for p, list := range a.through {
+		for _, e := range list {
+			if e.at.Before(at.Add(-2 * time.Second)) {
+				a.floor[p] = max(a.floor[p], e.offset+1)
+			}
+		}
+	}
+}
+
+// mayCome is empty unless the message was acknowledged long enough before a kill.
+func (a *ackLog) mayCome(m clients.Message) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if m.Offset < a.floor[m.Partition] {
+		return "its ack was answered more than two seconds before a kill"
+	}
+	return ""
+}
+
+// denseOffsets reads every partition from its start: entry ids without a gap, since each publish is one entry of one.
+func denseOffsets(b *bed) {
+	b.Helper()
+	k := b.consume(event, "auditor", "c", pulsar.Exclusive)
+	defer k.Close()
+	b.produce(event, 0, 11*40, func(i int) string { return deviceName(i) }) // so that each partition has a last message to wait for
+	at := map[int][]int64{}
+	marks := map[int]bool{}
+	for len(marks) < 11 {
+		m := b.take(k, 1, 30*time.Second)[0]
+		at[m.Partition] = append(at[m.Partition], m.Offset)
+		if number(m.Body) >= 0 && m.Props["deviceId"] == "" {
+			marks[m.Partition] = true
+		}
+	}
+	for p, offsets := range at {
+		if !slices.IsSorted(offsets) {
+			b.Errorf("partition %d: offsets are not ascending", p)
+		}
+		for i, o := range offsets {
+			if o != int64(i) {
+				b.Errorf("partition %d: position %d has offset %d", p, i, o)
+				break
+			}
+		}
+	}
+}
