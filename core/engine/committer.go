@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"isthmus/core"
+	"isthmus/core/journal"
+)
+
+// idleAfter is how long a producer counts as one that may write again at any moment.
+const idleAfter = 20 * time.Millisecond
+
+// commit is the committer goroutine of a log: the only one that appends to its journal. It ends when ctx has ended and
+// nothing is pending, or when the journal failed.
+func (l *log) commit(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	defer timer.Stop()
+	for {
+		wait, ok := l.due(ctx.Err() != nil)
+		switch {
+		case ok:
+			if b := l.take(); !l.write(b) {
+				return
+			}
+		case ctx.Err() != nil:
+			l.fail(core.ErrClosed)
+			return
+		case wait > 0:
+			timer.Reset(wait)
+			select {
+			case <-l.kick:
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+		default:
+			select {
+			case <-l.kick:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// due tells whether the active buffer is to be committed now, or after what time to look again (0: when kicked).
+//
+// The rule is a trade of latency against fsyncs. Producers that wait for their acknowledgements must not wait for a
+// window: once everyone who wrote lately has something pending, nobody else will come. Open-loop traffic waits for the
+// window or for commitBytes.
+func (l *log) due(ending bool) (wait time.Duration, now bool) {
+	l.buf.Lock()
+	defer l.buf.Unlock()
+	b := l.buf.active
+	if b.n == 0 {
+		return 0, false
+	}
+	if b.urgent || ending || b.first.Sub(l.buf.recent.at) > idleAfter {
+		return 0, true
+	}
+	if wait = l.eng.cfg.Window - time.Since(b.first); wait <= 0 {
+		return 0, true
+	}
+	return wait, false
+}
+
+// take swaps the buffers.
+func (l *log) take() *buffer {
+	l.buf.Lock()
+	b := l.buf.active
+	for i := range b.extents[:b.n] {
+		b.extents[i].p.extent = -1
+	}
+	l.buf.active, l.buf.spare = l.buf.spare, nil
+	l.buf.active.number = b.number + 1
+	l.buf.recent.before, l.buf.recent.last, l.buf.recent.both = l.buf.recent.last, len(b.touched), b.again
+	l.buf.space.Broadcast()
+	l.buf.Unlock()
+	return b
+}
+
+// write makes a block durable, shows it, and tells everybody; false when the journal failed.
+func (l *log) write(b *buffer) bool {
+	start := time.Now()
+	l.last = max(l.last, start.UnixMilli())
+	l.extents = l.extents[:0]
+	for i := range b.extents[:b.n] {
+		x := &b.extents[i]
+		l.extents = append(l.extents, journal.Extent{Partition: x.p.number, First: x.first, Count: uint32(x.count), Data: x.data})
+	}
+	block := journal.AppendBlock(make([]byte, 0, journal.BlockSize(l.extents...)), l.epoch, l.last, l.extents...)
+	// An accepted entry is written whatever happens to the engine's context.
+	seq, err := l.journal.Append(context.Background(), block)
+	if err != nil {
+		l.eng.cfg.Log.Error("journal failed", "journal", l.name, "err", err)
+		err = fmt.Errorf("journal %s: %w", l.name, errors.Join(core.ErrUnavailable, err))
+		l.complete(b, err)
+		l.fail(err)
+		return false
+	}
+	l.show(seq, block)
+	now := time.Now()
+	l.eng.metrics.committed(now.Sub(start), b.count, len(block))
+	l.complete(b, nil)
+	for i := range b.extents[:b.n] {
+		b.extents[i].p.watch.notify(b.extents[i].p.committed.Load())
+	}
+	l.eng.notifyFollowers()
+	l.recycle(b, now)
+	return true
+}
+
+// complete hands each producer its receipts of the block: one call each.
+func (l *log) complete(b *buffer, err error) {
+	for _, a := range b.touched {
+		rs := a.receipts[b.number&1]
+		if err != nil {
+			for i := range rs {
+				rs[i].Err = err
+			}
+		}
+		a.producer.done(rs)
+	}
+}
+
+// recycle makes the buffer the spare one. Only now may its receipts be forgotten: until here they say that their
+// producer has something on its way.
+func (l *log) recycle(b *buffer, now time.Time) {
+	l.buf.Lock()
+	defer l.buf.Unlock()
+	for _, a := range b.touched {
+		p := b.number & 1
+		clear(a.receipts[p])
+		a.receipts[p] = a.receipts[p][:0]
+	}
+	b.reset()
+	l.buf.recent.at = now
+	l.buf.spare = b
+}
+
+// fail refuses all later publishes, wakes those that wait for room, and answers what was accepted but not committed.
+// The committer ends with it.
+func (l *log) fail(err error) {
+	l.buf.Lock()
+	l.buf.failed = err
+	rest := l.buf.active
+	l.buf.active = &buffer{number: rest.number + 1}
+	l.buf.space.Broadcast()
+	l.buf.Unlock()
+	l.complete(rest, err)
+}

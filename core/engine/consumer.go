@@ -1,0 +1,216 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"isthmus/core"
+	"isthmus/core/dispatch"
+)
+
+// Member describes a consumer that joins a group.
+type Member struct {
+	Protocol   string
+	Name       string // failover order depends on it
+	Priority   int    // 0 is the highest
+	Mode       core.Mode
+	Partitions []int32                // nil: all of the topic
+	Filter     func(*core.Entry) bool // nil: all; what it refuses is acknowledged for the group. Called by runners
+	Sink       Sink
+}
+
+// Sink takes what a consumer gets. The runner goroutine calls it (several, where a topic lies in several journals), so it
+// must not block, and must not join or leave.
+type Sink interface {
+	// Deliver hands over entries: no more messages than were permitted, plus the rest of one entry. The slice is valid
+	// during the call, the entries' bytes for ever.
+	Deliver(ds []Delivery)
+	// Active tells a failover consumer whether it is the one that receives.
+	Active(partition int32, active bool)
+	// Detached says that the group ended under the consumer; there will be no further calls.
+	Detached(err error)
+}
+
+// Delivery is one entry for one consumer.
+type Delivery struct {
+	Partition *Partition
+	Entry     core.Entry
+	Attempt   int32        // 0 the first time
+	Acked     []core.Range // messages inside the entry that are acknowledged already
+}
+
+// Consumer is a live member of a group. Its methods may be called by any goroutine, but Leave not from its Sink.
+type Consumer struct {
+	id        dispatch.ConsumerID
+	group     *Group
+	member    Member
+	credit    atomic.Int64 // permits that no runner has drawn yet
+	runners   []*runner    // set by Join
+	delivered prometheus.Counter
+}
+
+// Sink returns what the consumer joined with.
+func (c *Consumer) Sink() Sink { return c.member.Sink }
+
+// Name returns the name it joined with.
+func (c *Consumer) Name() string { return c.member.Name }
+
+// Group returns its group.
+func (c *Consumer) Group() *Group { return c.group }
+
+// Reads tells whether the consumer reads this partition.
+func (c *Consumer) Reads(partition int32) bool {
+	return c.member.Partitions == nil || slices.Contains(c.member.Partitions, partition)
+}
+
+// Protocol returns the protocol it joined by.
+func (c *Consumer) Protocol() string { return c.member.Protocol }
+
+// Join adds a consumer to the group. It gets nothing before its first Permit. ErrBusy: the group is exclusive and taken,
+// or others are connected in another mode.
+func (g *Group) Join(ctx context.Context, m Member) (*Consumer, error) {
+	g.changes.Lock()
+	defer g.changes.Unlock()
+	if g.gone {
+		return nil, fmt.Errorf("group %s of %s: %w", g.name, g.topic.name, core.ErrGroupNotFound)
+	}
+	if err := g.admit(m); err != nil {
+		return nil, err
+	}
+	g.nextID++
+	c := &Consumer{
+		id: dispatch.ConsumerID(g.nextID), group: g, member: m,
+		delivered: g.topic.eng.metrics.Deliveries.WithLabelValues(m.Protocol),
+	}
+	err := g.seat(c)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		g.leave(c)
+		return nil, fmt.Errorf("join group %s of %s: %w", g.name, g.topic.name, err)
+	}
+	g.mu.Lock()
+	g.mu.consumers = append(g.mu.consumers, c)
+	g.mu.Unlock()
+	return c, nil
+}
+
+// seat finds the runners of the consumer's partitions, then joins them: from then on they read c.runners.
+func (g *Group) seat(c *Consumer) error {
+	for _, p := range g.topic.logs {
+		if !c.Reads(p.index) || slices.ContainsFunc(c.runners, func(r *runner) bool { return r.log == p.log }) {
+			continue
+		}
+		r, err := g.runner(p.log, c.member.Mode)
+		if err != nil {
+			return err
+		}
+		c.runners = append(c.runners, r)
+	}
+	for _, r := range c.runners {
+		if err := r.ask(func() error { return r.join(c) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// admit checks the mode and sets it when the group has no consumer. The caller holds g.changes.
+func (g *Group) admit(m Member) error {
+	for _, i := range m.Partitions {
+		if g.topic.Partition(i) == nil {
+			return fmt.Errorf("%s has no partition %d: %w", g.topic.name, i, core.ErrInvalid)
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.mu.consumers) > 0 && g.mu.mode != m.Mode {
+		return fmt.Errorf("group %s of %s is %v, not %v: %w", g.name, g.topic.name, g.mu.mode, m.Mode, core.ErrBusy)
+	}
+	if g.mu.mode != m.Mode {
+		g.mu.mode = m.Mode
+		g.roster.touch()
+	}
+	return nil
+}
+
+// Leave takes the consumer out of its group; what it has not acknowledged goes to others. On return the runner has
+// forgotten it and its Sink is not called any more.
+func (c *Consumer) Leave() {
+	g := c.group
+	g.changes.Lock()
+	defer g.changes.Unlock()
+	g.mu.Lock()
+	g.mu.consumers = slices.DeleteFunc(g.mu.consumers, func(x *Consumer) bool { return x == c })
+	empty := len(g.mu.consumers) == 0
+	g.mu.Unlock()
+	g.leave(c)
+	if empty && !g.durable && !g.gone {
+		_ = g.forget() // touches no store
+	}
+}
+
+// leave takes a consumer out of the runners it is in, and ends those that have nobody left. The caller holds g.changes.
+func (g *Group) leave(c *Consumer) {
+	for _, r := range c.runners {
+		_ = r.ask(func() error { r.leave(c); return nil }) // an ended runner has forgotten it
+	}
+	for l, r := range g.runners {
+		if r.seated.Load() == 0 {
+			r.stop(nil)
+			delete(g.runners, l)
+		}
+	}
+}
+
+// Permit allows n more messages.
+func (c *Consumer) Permit(n int) {
+	if n <= 0 {
+		return
+	}
+	c.credit.Add(int64(n))
+	for _, r := range c.runners {
+		r.mail.wake()
+	}
+}
+
+// Ack acknowledges the messages of a range, one by one.
+func (c *Consumer) Ack(partition int32, r core.Range) {
+	c.post(input{kind: inputAck, partition: partition, a: r.From, b: r.To})
+}
+
+// AckThrough acknowledges everything of a partition below next. Shared groups ignore it.
+func (c *Consumer) AckThrough(partition int32, next core.Offset) {
+	c.post(input{kind: inputAckThrough, partition: partition, a: next})
+}
+
+// Nack asks for an entry that the consumer holds to be delivered again.
+func (c *Consumer) Nack(partition int32, base core.Offset) {
+	c.post(input{kind: inputNack, partition: partition, a: base})
+}
+
+// NackAll asks for everything that the consumer holds.
+func (c *Consumer) NackAll() {
+	for _, r := range c.runners {
+		r.mail.post(input{kind: inputNackAll, consumer: c.id})
+	}
+}
+
+func (c *Consumer) post(in input) {
+	p := c.group.topic.Partition(in.partition)
+	if p == nil {
+		return
+	}
+	in.consumer = c.id
+	for _, r := range c.runners {
+		if r.log == p.log {
+			r.mail.post(in)
+			return
+		}
+	}
+}

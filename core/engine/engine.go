@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"isthmus/core"
+	"isthmus/core/journal"
+	"isthmus/core/meta"
+)
+
+// Defaults complete short names and shape auto-created topics.
+type Defaults struct {
+	Tenant, Namespace string
+	AutoCreate        bool
+	Partitions        int32 // of a topic that an MQTT or Pulsar client creates; 0 = unpartitioned
+	RocketMQQueues    int32 // of one that a RocketMQ client creates
+}
+
+// Config is what an engine is made of. Journals and Meta are required.
+type Config struct {
+	Journals   journal.Store
+	Meta       meta.Store
+	Decoders   map[core.Format]core.Decoder // FormatNeutral is known
+	Defaults   Defaults
+	Slots      int              // journals per set; default 1
+	Window     time.Duration    // how long open-loop traffic waits for company; default 1 ms
+	TailBytes  int64            // memory for recent blocks, all logs together; default 64 MiB
+	SaveEvery  time.Duration    // metadata tick; default 500 ms
+	TrimFloor  time.Duration    // consumed data stays at least this long; default 10 min
+	MaxMessage int              // bytes of an entry; default 5 MiB and some
+	Now        func() time.Time // default time.Now; the wall clock of retention, locks and expiry
+	Log        *slog.Logger
+	Registerer prometheus.Registerer // nil: metrics are kept but not exported
+}
+
+func (c *Config) setDefaults() {
+	c.Slots = cmp.Or(c.Slots, 1)
+	c.Window = cmp.Or(c.Window, time.Millisecond)
+	c.TailBytes = cmp.Or(c.TailBytes, 64<<20)
+	c.SaveEvery = cmp.Or(c.SaveEvery, 500*time.Millisecond)
+	c.TrimFloor = cmp.Or(c.TrimFloor, 10*time.Minute)
+	c.MaxMessage = cmp.Or(c.MaxMessage, 6<<20)
+	c.Defaults.Tenant = cmp.Or(c.Defaults.Tenant, "public")
+	c.Defaults.Namespace = cmp.Or(c.Defaults.Namespace, "default")
+	c.Defaults.RocketMQQueues = cmp.Or(c.Defaults.RocketMQQueues, 8)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Engine is the running engine. Its methods may be called by any goroutine between Open and the end of Run.
+type Engine struct {
+	cfg     Config
+	metrics *Metrics
+	tasks   tasks
+	stamp   atomic.Uint64 // of the newest committed block
+	tail    atomic.Int64  // bytes held by all tail caches
+	create  sync.Mutex    // serialises creation of topics and groups, held across the metadata write
+
+	mu struct {
+		sync.RWMutex
+		topics    map[core.TopicName]*Topic
+		aliases   map[alias]core.TopicName
+		numbers   map[uint32]*Partition
+		logs      map[string]*log
+		followers []*follower
+		next      uint32 // next partition number
+	}
+}
+
+type alias struct{ protocol, name string }
+
+// Open recovers topics, groups and logs. It starts nothing: call Run.
+func Open(ctx context.Context, cfg Config) (*Engine, error) {
+	cfg.setDefaults()
+	if cfg.Journals == nil || cfg.Meta == nil {
+		return nil, fmt.Errorf("engine needs journals and metadata: %w", core.ErrInvalid)
+	}
+	e := &Engine{cfg: cfg}
+	e.tasks.init()
+	e.metrics = newMetrics(e, cfg.Registerer)
+	e.mu.topics = map[core.TopicName]*Topic{}
+	e.mu.aliases = map[alias]core.TopicName{}
+	e.mu.numbers = map[uint32]*Partition{}
+	e.mu.logs = map[string]*log{}
+	if err := e.recover(ctx); err != nil {
+		return nil, errors.Join(err, e.closeLogs())
+	}
+	return e, nil
+}
+
+// Run commits, dispatches and saves until ctx ends, then stops in order: consumers are detached, what was accepted is
+// committed, cursors and positions are saved, journals are closed. Nothing of it is alive when it returns.
+func (e *Engine) Run(ctx context.Context) error {
+	saverDone := make(chan struct{})
+	saverCtx, stopSaver := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopSaver()
+	go func() {
+		defer close(saverDone)
+		e.save(saverCtx)
+	}()
+	e.tasks.run(ctx)
+	e.detachAll(core.ErrClosed)
+	e.tasks.stop()
+	stopSaver()
+	<-saverDone
+	err := e.saveOnce()
+	return errors.Join(err, e.closeLogs())
+}
+
+func (e *Engine) closeLogs() error {
+	var errs []error
+	for _, l := range e.allLogs() {
+		if err := l.journal.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("close journal %s: %w", l.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (e *Engine) allLogs() []*log {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	ls := make([]*log, 0, len(e.mu.logs))
+	for _, l := range e.mu.logs {
+		ls = append(ls, l)
+	}
+	slices.SortFunc(ls, func(a, b *log) int { return cmp.Compare(a.name, b.name) })
+	return ls
+}
+
+// Defaults returns what short names and auto-created topics are completed with.
+func (e *Engine) Defaults() Defaults { return e.cfg.Defaults }
+
+// Metrics returns the counters that adapters share.
+func (e *Engine) Metrics() *Metrics { return e.metrics }
+
+func (e *Engine) now() time.Time { return e.cfg.Now() }
+
+// Stamp grows with every committed block of the node.
+func (e *Engine) Stamp() uint64 { return e.stamp.Load() }
+
+// Messages appends the messages of an entry of any format to dst.
+func (e *Engine) Messages(ent *core.Entry, dst []core.Message) ([]core.Message, error) {
+	if ent.Format == core.FormatNeutral {
+		return core.DecodeNeutral(ent, dst)
+	}
+	decode := e.cfg.Decoders[ent.Format]
+	if decode == nil {
+		return dst, fmt.Errorf("entry format %d at offset %d: %w", ent.Format, ent.Base, core.ErrUnsupported)
+	}
+	n := len(dst)
+	dst, err := decode(ent, dst)
+	if err == nil && len(dst)-n != int(ent.Count) {
+		return dst[:n], fmt.Errorf("entry at offset %d holds %d messages, not %d: %w", ent.Base, len(dst)-n, ent.Count, core.ErrInvalid)
+	}
+	return dst, err
+}
+
+// tasks are the goroutines of the engine: those asked for before Run start with it, all end with it.
+// The mutex guards the phase; a task started after the end gets an ended context.
+type tasks struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	mu     struct {
+		sync.Mutex
+		running bool
+		early   []func(context.Context)
+	}
+}
+
+func (t *tasks) init() { t.ctx, t.cancel = context.WithCancel(context.Background()) }
+
+func (t *tasks) start(f func(context.Context)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.mu.running {
+		t.mu.early = append(t.mu.early, f)
+		return
+	}
+	t.wg.Go(func() { f(t.ctx) })
+}
+
+// run starts the tasks and waits for ctx to end.
+func (t *tasks) run(ctx context.Context) {
+	t.mu.Lock()
+	t.mu.running = true
+	for _, f := range t.mu.early {
+		t.wg.Go(func() { f(t.ctx) })
+	}
+	t.mu.early = nil
+	t.mu.Unlock()
+	<-ctx.Done()
+}
+
+func (t *tasks) stop() {
+	t.cancel()
+	t.wg.Wait()
+}

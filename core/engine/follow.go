@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"isthmus/core"
+	"isthmus/core/journal"
+)
+
+// follower reads what is committed, of all logs, from the tail. One goroutine runs it.
+type follower struct {
+	bell chan struct{} // capacity 1
+	at   map[*log]journal.Seq
+}
+
+// notifyFollowers is called by committers.
+func (e *Engine) notifyFollowers() {
+	e.mu.RLock()
+	fs := e.mu.followers
+	e.mu.RUnlock()
+	for _, f := range fs {
+		select {
+		case f.bell <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Follow calls f with every entry that is committed from now on, in order per partition, until ctx ends. While active
+// says no, entries are passed over. Give an entry to somebody who asked at Stamp s only if its stamp is greater. The
+// slice is valid during the call, the entries' bytes for ever.
+func (e *Engine) Follow(ctx context.Context, active func() bool, f func(p *Partition, stamp uint64, es []core.Entry)) error {
+	fw := &follower{bell: make(chan struct{}, 1), at: map[*log]journal.Seq{}}
+	e.mu.Lock()
+	e.mu.followers = append(slices.Clone(e.mu.followers), fw)
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.mu.followers = slices.DeleteFunc(slices.Clone(e.mu.followers), func(x *follower) bool { return x == fw })
+	}()
+	for _, l := range e.allLogs() {
+		fw.at[l] = l.position()
+	}
+	var es []core.Entry
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-fw.bell:
+		}
+		on := active()
+		for _, l := range e.allLogs() {
+			if !on {
+				fw.at[l] = l.position()
+				continue
+			}
+			var err error
+			if es, err = fw.catchUp(ctx, l, es, f); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (l *log) position() journal.Seq {
+	l.tail.RLock()
+	defer l.tail.RUnlock()
+	return l.tail.seq
+}
+
+func (fw *follower) catchUp(ctx context.Context, l *log, es []core.Entry, f func(*Partition, uint64, []core.Entry)) ([]core.Entry, error) {
+	for {
+		blocks, gap := l.after(fw.at[l])
+		if gap > 0 {
+			if err := fw.fromJournal(ctx, l, gap, f); err != nil {
+				return es, err
+			}
+			continue
+		}
+		if len(blocks) == 0 {
+			return es, nil
+		}
+		for _, b := range blocks {
+			var err error
+			if es, err = l.each(b, es, f); err != nil {
+				return es, err
+			}
+			fw.at[l] = b.seq
+		}
+	}
+}
+
+// after returns the cached blocks after a Seq, or how far to read from the journal first, when the cache has already
+// forgotten some.
+func (l *log) after(seq journal.Seq) (blocks []tailBlock, gap journal.Seq) {
+	l.tail.RLock()
+	defer l.tail.RUnlock()
+	bs := l.tail.blocks
+	if l.tail.seq <= seq {
+		return nil, 0
+	}
+	if len(bs) == 0 || bs[0].seq > seq+1 {
+		return nil, l.tail.seq
+	}
+	return slices.Clone(bs[seq+1-bs[0].seq:]), 0
+}
+
+// fromJournal reads what the cache has forgotten. Its stamps are forgotten too: everybody gets it.
+func (fw *follower) fromJournal(ctx context.Context, l *log, to journal.Seq, f func(*Partition, uint64, []core.Entry)) error {
+	for rec, err := range l.journal.Read(ctx, fw.at[l]+1, journal.Hint{}) {
+		if err != nil {
+			return fmt.Errorf("follow journal %s: %w", l.name, err)
+		}
+		if rec.Seq > to {
+			break
+		}
+		b, err := journal.Header(slices.Clone(rec.Block))
+		if err != nil {
+			return fmt.Errorf("follow journal %s: %w", l.name, err)
+		}
+		if _, err := l.each(tailBlock{rec.Seq, ^uint64(0), b}, nil, f); err != nil {
+			return err
+		}
+		fw.at[l] = rec.Seq
+	}
+	fw.at[l] = max(fw.at[l], to)
+	return nil
+}
+
+func (l *log) each(b tailBlock, es []core.Entry, f func(*Partition, uint64, []core.Entry)) ([]core.Entry, error) {
+	for x := range b.block.Extents() {
+		l.tail.RLock()
+		p := l.tail.parts[x.Partition]
+		l.tail.RUnlock()
+		if p == nil {
+			continue
+		}
+		es = es[:0]
+		base, data := x.First, x.Data
+		for len(data) > 0 {
+			var e core.Entry
+			rest, err := core.ParseEntry(data, base, &e)
+			if err != nil {
+				return es, fmt.Errorf("follow journal %s block %d: %w", l.name, b.seq, err)
+			}
+			e.Commit = b.block.Time
+			es = append(es, e)
+			base, data = e.End(), rest
+		}
+		f(p, b.stamp, es)
+	}
+	return es, nil
+}

@@ -1,0 +1,345 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"isthmus/core"
+	"isthmus/core/meta"
+)
+
+// StartAt says where the cursor of a new group is placed.
+type StartAt uint8
+
+// The places to start at.
+const (
+	Latest StartAt = iota
+	Earliest
+	AtOffset
+	AtTime
+)
+
+// Start is where and how a group begins.
+type Start struct {
+	At         StartAt
+	Offset     core.Offset // AtOffset, clamped to what is retained
+	Time       int64       // AtTime, unix ms
+	NonDurable bool        // a reader: in memory, retains nothing, gone with its last consumer
+}
+
+// Group is a set of named readers that share a topic and one cursor per partition.
+type Group struct {
+	topic   *Topic
+	name    string
+	durable bool
+	parts   []*groupPart
+
+	// changes lets one membership change happen at a time. It is held while a runner is asked, so nobody may join or
+	// leave from inside a Sink.
+	changes sync.Mutex
+	nextID  uint64
+	runners map[*log]*runner // guarded by changes
+	gone    bool             // guarded by changes
+
+	mu struct { // leaf
+		sync.Mutex
+		mode      core.Mode
+		consumers []*Consumer
+	}
+	roster roster
+}
+
+// groupPart is a group's place in one partition. While a runner lives, its state has the true cursor, and what is here is
+// a snapshot for the saver.
+type groupPart struct {
+	group *Group
+	p     *Partition
+	mark  atomic.Int64 // everything below is acknowledged
+
+	mu struct { // leaf
+		sync.Mutex
+		cursor         core.Cursor
+		committed      bool // somebody acknowledged or committed something
+		version, saved uint64
+		runner         *runner // owns the cursor while it lives
+		lease          lease
+	}
+}
+
+// Name returns the group's name.
+func (g *Group) Name() string { return g.name }
+
+// Topic returns the group's topic.
+func (g *Group) Topic() *Topic { return g.topic }
+
+// Durable tells whether the group outlives its consumers and holds messages for them.
+func (g *Group) Durable() bool { return g.durable }
+
+// Mode returns how its consumers share messages, as the last first one asked.
+func (g *Group) Mode() core.Mode {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.mu.mode
+}
+
+// Consumers returns the connected consumers in order of joining.
+func (g *Group) Consumers() []*Consumer {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.mu.consumers)
+}
+
+// Mark returns the offset below which everything of a partition is acknowledged.
+func (g *Group) Mark(partition int32) core.Offset { return g.parts[partition].mark.Load() }
+
+// Group returns a group; the error wraps ErrGroupNotFound.
+func (t *Topic) Group(name string) (*Group, error) {
+	t.mu.RLock()
+	g := t.mu.groups[name]
+	t.mu.RUnlock()
+	if g == nil {
+		return nil, fmt.Errorf("group %.80q of %s: %w", name, t.name, core.ErrGroupNotFound)
+	}
+	return g, nil
+}
+
+// Groups returns the topic's groups in order of name.
+func (t *Topic) Groups() []*Group {
+	t.mu.RLock()
+	gs := slices.Collect(maps.Values(t.mu.groups))
+	t.mu.RUnlock()
+	slices.SortFunc(gs, func(a, b *Group) int { return strings.Compare(a.name, b.name) })
+	return gs
+}
+
+const maxGroupName = 512
+
+// BeginGroup returns the group, or begins it: its cursors are placed now, and a durable one is in the metadata store on
+// return, so that what is acknowledged to a producer from here on is kept for it.
+func (t *Topic) BeginGroup(name string, s Start) (*Group, error) {
+	if g, err := t.Group(name); err == nil {
+		return g, nil
+	}
+	if strings.TrimSpace(name) == "" || len(name) > maxGroupName || strings.Contains(name, separator) {
+		return nil, fmt.Errorf("group name %.80q: %w", name, core.ErrInvalid)
+	}
+	t.eng.create.Lock()
+	defer t.eng.create.Unlock()
+	if g, err := t.Group(name); err == nil {
+		return g, nil
+	}
+	g := newGroup(t, name, !s.NonDurable)
+	var b batch
+	for _, gp := range g.parts {
+		at, err := gp.p.start(s)
+		if err != nil {
+			return nil, err
+		}
+		gp.place(meta.CursorRecord{Cursor: core.Cursor{Next: at}})
+		gp.mu.version++
+		gp.collect(&b)
+	}
+	if g.durable {
+		b.add(g.record(), func() {})
+		if err := t.eng.cfg.Meta.Apply(b.writes); err != nil {
+			return nil, fmt.Errorf("begin group %s of %s: %w", name, t.name, err)
+		}
+		for _, f := range b.after {
+			f()
+		}
+	}
+	t.mu.Lock()
+	t.mu.groups[name] = g
+	t.mu.Unlock()
+	t.eng.cfg.Log.Info("group begun", "topic", t.name.String(), "group", name, "durable", g.durable)
+	return g, nil
+}
+
+func newGroup(t *Topic, name string, durable bool) *Group {
+	g := &Group{topic: t, name: name, durable: durable, runners: map[*log]*runner{}}
+	for _, p := range t.logs {
+		g.parts = append(g.parts, &groupPart{group: g, p: p})
+	}
+	return g
+}
+
+func (p *Partition) start(s Start) (core.Offset, error) {
+	first, end := p.Bounds()
+	switch s.At {
+	case Earliest:
+		return first, nil
+	case AtOffset:
+		return min(max(s.Offset, first), end), nil
+	case AtTime:
+		return p.OffsetAt(p.log.eng.tasks.ctx, s.Time)
+	}
+	return end, nil
+}
+
+// DeleteGroup ends a group: its consumers are detached, its cursors are forgotten.
+func (t *Topic) DeleteGroup(name string) error {
+	g, err := t.Group(name)
+	if err != nil {
+		return err
+	}
+	g.changes.Lock()
+	defer g.changes.Unlock()
+	g.end(fmt.Errorf("group %s deleted: %w", name, core.ErrGroupNotFound))
+	return g.forget()
+}
+
+// end detaches everybody and waits for the runners. The caller holds g.changes.
+func (g *Group) end(err error) {
+	for _, r := range g.runners {
+		r.stop(err)
+	}
+	clear(g.runners)
+	g.mu.Lock()
+	g.mu.consumers = nil
+	g.mu.Unlock()
+}
+
+// forget removes the group from the registry and the metadata. The caller holds g.changes.
+func (g *Group) forget() error {
+	g.gone = true
+	t := g.topic
+	t.mu.Lock()
+	delete(t.mu.groups, g.name)
+	t.mu.Unlock()
+	if !g.durable {
+		return nil
+	}
+	ws := []meta.Write{{Bucket: meta.Groups, Key: g.key()}}
+	for _, gp := range g.parts {
+		ws = append(ws, meta.Write{Bucket: meta.Cursors, Key: gp.key()})
+	}
+	if err := t.eng.cfg.Meta.Apply(ws); err != nil {
+		return fmt.Errorf("delete group %s of %s: %w", g.name, t.name, err)
+	}
+	return nil
+}
+
+// detachAll ends every group's consumers at shutdown.
+func (e *Engine) detachAll(err error) {
+	for _, t := range e.Topics() {
+		for _, g := range t.Groups() {
+			g.changes.Lock()
+			g.gone = true
+			g.end(err)
+			g.changes.Unlock()
+		}
+	}
+}
+
+func (g *Group) key() string { return g.topic.name.String() + separator + g.name }
+
+func (gp *groupPart) key() string { return gp.group.key() + separator + strconv.Itoa(int(gp.p.index)) }
+
+// place sets the cursor of a partition without a runner.
+func (gp *groupPart) place(r meta.CursorRecord) {
+	gp.mu.Lock()
+	defer gp.mu.Unlock()
+	gp.mu.cursor, gp.mu.committed = r.Cursor, r.Committed
+	gp.mark.Store(r.Cursor.Next)
+}
+
+// collect adds the cursor to a metadata transaction if it changed.
+func (gp *groupPart) collect(b *batch) {
+	gp.mu.Lock()
+	defer gp.mu.Unlock()
+	v := gp.mu.version
+	if v == gp.mu.saved || !gp.group.durable {
+		return
+	}
+	rec := meta.CursorRecord{Committed: gp.mu.committed, Cursor: gp.mu.cursor}
+	b.add(meta.Write{Bucket: meta.Cursors, Key: gp.key(), Value: rec.Encode()}, func() {
+		gp.mu.Lock()
+		defer gp.mu.Unlock()
+		gp.mu.saved = v
+	})
+}
+
+func (g *Group) collect(b *batch) {
+	if !g.durable {
+		return
+	}
+	for _, gp := range g.parts {
+		gp.collect(b)
+	}
+	g.roster.collect(g, b)
+}
+
+func (g *Group) record() meta.Write {
+	rec := meta.GroupRecord{Mode: uint8(g.Mode()), Members: g.Members()}
+	return meta.Write{Bucket: meta.Groups, Key: g.key(), Value: meta.EncodeJSON(rec)}
+}
+
+// loadGroups puts the groups and cursors of the metadata store into their topics. A cursor is never ahead of its log.
+func (e *Engine) loadGroups() error {
+	err := e.cfg.Meta.Load(meta.Groups, func(key string, v []byte) error {
+		topic, name, _ := strings.Cut(key, separator)
+		t, err := e.topicOfKey(topic)
+		if t == nil {
+			return err
+		}
+		var rec meta.GroupRecord
+		if err := meta.DecodeJSON(v, &rec); err != nil {
+			return fmt.Errorf("group %q: %w", key, err)
+		}
+		g := newGroup(t, name, true)
+		g.mu.mode = core.Mode(rec.Mode)
+		g.roster.presume(rec.Members, e.now())
+		t.mu.groups[name] = g
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("load groups: %w", err)
+	}
+	err = e.cfg.Meta.Load(meta.Cursors, func(key string, v []byte) error {
+		parts := strings.Split(key, separator)
+		if len(parts) != 3 {
+			return fmt.Errorf("cursor key %q: %w", key, core.ErrInvalid)
+		}
+		t, err := e.topicOfKey(parts[0])
+		if t == nil {
+			return err
+		}
+		i, err := strconv.Atoi(parts[2])
+		if err != nil || t.Partition(int32(i)) == nil || t.mu.groups[parts[1]] == nil {
+			return nil // of a group or partition that is no more
+		}
+		rec, err := meta.DecodeCursor(v)
+		if err != nil {
+			return fmt.Errorf("cursor %q: %w", key, err)
+		}
+		first, end := t.logs[i].Bounds()
+		if rec.Cursor.Next > end {
+			return fmt.Errorf("cursor %q is at %d, the log ends at %d: %w", key, rec.Cursor.Next, end, core.ErrInvalid)
+		}
+		rec.Cursor.AckThrough(first)
+		t.mu.groups[parts[1]].parts[i].place(rec)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("load cursors: %w", err)
+	}
+	return nil
+}
+
+func (e *Engine) topicOfKey(key string) (*Topic, error) {
+	n, err := core.ParseTopicName(key, "", "")
+	if err != nil {
+		return nil, err
+	}
+	t, err := e.Topic(n)
+	if errors.Is(err, core.ErrTopicNotFound) {
+		return nil, nil // deleted meanwhile
+	}
+	return t, err
+}

@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"isthmus/core"
+	"isthmus/core/journal"
+	"isthmus/core/meta"
+)
+
+// maxBlock is how large a block grows before appenders wait for the committer; one larger entry gets a block of its own.
+// A log therefore holds at most two of these, or two entries, that are not durable yet.
+const maxBlock = 1 << 20
+
+// commitBytes is how much makes a block worth committing at once.
+const commitBytes = 256 << 10
+
+// log is one running journal. buf is shared by appenders and the committer under its leaf mutex; tail is written by the
+// committer and read by everybody; the rest belongs to the committer goroutine.
+type log struct {
+	eng     *Engine
+	name    string
+	epoch   uint64
+	journal journal.Journal
+	kick    chan struct{} // capacity 1: the active buffer deserves a look
+	last    int64         // commit time of the last block, unix ms
+	extents []journal.Extent
+	saved   meta.JournalRecord // as recovery found it
+
+	buf struct {
+		sync.Mutex
+		space  sync.Cond // a block was taken away, or the log failed
+		active *buffer
+		spare  *buffer
+		recent recent
+		failed error
+	}
+	tail struct {
+		sync.RWMutex
+		parts     map[uint32]*Partition
+		blocks    []tailBlock // oldest first, dense Seqs
+		bytes     int64
+		seq       journal.Seq // of the newest durable block
+		marks     []mark
+		sinceMark int64 // bytes since the newest mark
+		unsaved   int   // marks at the end of marks that metadata does not have
+		savedSeq  journal.Seq
+	}
+}
+
+// buffer collects what the next block will hold.
+type buffer struct {
+	number  uint64         // of the block, counted since start
+	extents []extentBuffer // the first n are in use; the others keep their memory
+	n       int
+	bytes   int
+	count   int64
+	first   time.Time // when it stopped being empty
+	touched []*appender
+	waiting int  // producers of the last two blocks that have something in this one
+	again   int  // producers of the last block that have something in this one
+	open    bool // somebody here does not wait for acknowledgements
+	urgent  bool // commit without waiting for the window
+}
+
+type extentBuffer struct {
+	p     *Partition
+	first core.Offset
+	count int64
+	data  []byte
+}
+
+// recent counts the distinct producers of the last two blocks.
+type recent struct {
+	last, before, both int // producers in the last block, in the one before, in both
+	at                 time.Time
+}
+
+func (r recent) count() int { return r.last + r.before - r.both }
+
+func newLog(e *Engine, name string, epoch uint64, j journal.Journal) *log {
+	l := &log{eng: e, name: name, epoch: epoch, journal: j, kick: make(chan struct{}, 1)}
+	l.buf.space.L = &l.buf
+	// Numbers start so high that "two blocks ago" never means a producer that has not written yet.
+	l.buf.active, l.buf.spare = &buffer{number: 3}, &buffer{number: 2}
+	l.tail.parts = map[uint32]*Partition{}
+	return l
+}
+
+func (l *log) wake() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+// add encodes an entry into the active buffer and returns its base offset. The caller holds l.buf.
+func (b *buffer) add(p *Partition, e *core.Entry) core.Offset {
+	if p.extent < 0 {
+		p.extent = b.n
+		if b.n == len(b.extents) {
+			b.extents = append(b.extents, extentBuffer{})
+		}
+		b.n++
+		x := &b.extents[p.extent]
+		x.p, x.first, x.count, x.data = p, p.next, 0, x.data[:0]
+	}
+	x := &b.extents[p.extent]
+	base, before := p.next, len(x.data)
+	x.data = core.AppendEntry(x.data, e)
+	x.count += int64(e.Count)
+	p.next += int64(e.Count)
+	b.bytes += len(x.data) - before
+	b.count += int64(e.Count)
+	return base
+}
+
+// maxKept bounds the memory that an extent keeps for its next block.
+const maxKept = 512 << 10
+
+func (b *buffer) reset() {
+	for i := range b.extents[:b.n] {
+		x := &b.extents[i]
+		x.p = nil
+		if cap(x.data) > maxKept {
+			x.data = nil
+		}
+	}
+	*b = buffer{number: b.number, extents: b.extents, touched: b.touched[:0]}
+}

@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics are the counters of the engine and those that adapters share. Labels come from closed sets: protocol is mqtt,
+// pulsar, rocketmq or http; topic and group are under a limit, the rest is "other".
+type Metrics struct {
+	Connections *prometheus.GaugeVec   // protocol
+	Publishes   *prometheus.CounterVec // protocol; messages accepted
+	Deliveries  *prometheus.CounterVec // protocol; messages handed to clients
+	Dropped     *prometheus.CounterVec // protocol, reason; messages that a client did not get though it asked for them
+
+	commitSeconds prometheus.Histogram
+	commitBytes   prometheus.Counter
+	commitCount   prometheus.Counter
+}
+
+func newMetrics(e *Engine, reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		Connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "isthmus_connections", Help: "Open client connections."}, []string{"protocol"}),
+		Publishes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "isthmus_publishes_total", Help: "Messages accepted from producers."}, []string{"protocol"}),
+		Deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "isthmus_deliveries_total", Help: "Messages handed to consumers."}, []string{"protocol"}),
+		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "isthmus_dropped_total", Help: "Messages that a consumer asked for and did not get."}, []string{"protocol", "reason"}),
+		commitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "isthmus_commit_seconds", Help: "Time to make one block durable.",
+			Buckets: prometheus.ExponentialBuckets(50e-6, 2, 16)}),
+		commitBytes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "isthmus_commit_bytes_total", Help: "Bytes of blocks made durable."}),
+		commitCount: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "isthmus_commit_messages_total", Help: "Messages made durable."}),
+	}
+	if reg != nil {
+		reg.MustRegister(m.Connections, m.Publishes, m.Deliveries, m.Dropped, m.commitSeconds, m.commitBytes, m.commitCount,
+			&lagCollector{eng: e})
+	}
+	return m
+}
+
+func (m *Metrics) committed(d time.Duration, messages int64, size int) {
+	m.commitSeconds.Observe(d.Seconds())
+	m.commitBytes.Add(float64(size))
+	m.commitCount.Add(float64(messages))
+}
+
+// maxSeries bounds the (topic, group) pairs that are named; what is beyond is summed up as "other".
+const maxSeries = 500
+
+// lagCollector reports, when asked, how far groups are behind.
+type lagCollector struct{ eng *Engine }
+
+var (
+	topicMessages = prometheus.NewDesc("isthmus_topic_messages", "Messages retained.", []string{"topic"}, nil)
+	groupBacklog  = prometheus.NewDesc("isthmus_group_backlog_messages",
+		"Messages of the topic that the group has not acknowledged.", []string{"topic", "group"}, nil)
+	groupLag = prometheus.NewDesc("isthmus_group_lag_messages",
+		"Largest distance of one partition's acknowledged mark from its end.", []string{"topic", "group"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c *lagCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- topicMessages
+	ch <- groupBacklog
+	ch <- groupLag
+}
+
+// Collect implements prometheus.Collector.
+func (c *lagCollector) Collect(ch chan<- prometheus.Metric) {
+	type sums struct{ retained, backlog, lag float64 }
+	var other sums
+	topics, series := 0, 0
+	for _, t := range c.eng.Topics() {
+		var retained float64
+		for _, p := range t.logs {
+			first, end := p.Bounds()
+			retained += float64(end - first)
+		}
+		if topics++; topics <= maxSeries {
+			ch <- prometheus.MustNewConstMetric(topicMessages, prometheus.GaugeValue, retained, t.name.String())
+		} else {
+			other.retained += retained
+		}
+		for _, g := range t.Groups() {
+			backlog, lag := g.Backlog()
+			if series++; series <= maxSeries {
+				ch <- prometheus.MustNewConstMetric(groupBacklog, prometheus.GaugeValue, float64(backlog), t.name.String(), g.name)
+				ch <- prometheus.MustNewConstMetric(groupLag, prometheus.GaugeValue, float64(lag), t.name.String(), g.name)
+			} else {
+				other.backlog += float64(backlog)
+				other.lag = max(other.lag, float64(lag))
+			}
+		}
+	}
+	if topics > maxSeries {
+		ch <- prometheus.MustNewConstMetric(topicMessages, prometheus.GaugeValue, other.retained, "other")
+	}
+	if series > maxSeries {
+		ch <- prometheus.MustNewConstMetric(groupBacklog, prometheus.GaugeValue, other.backlog, "other", "other")
+		ch <- prometheus.MustNewConstMetric(groupLag, prometheus.GaugeValue, other.lag, "other", "other")
+	}
+}
+
+// Backlog returns how many messages the group has not acknowledged, and the largest distance of one partition's mark from
+// its end. What was acknowledged beyond a mark within the last moments may still be counted.
+func (g *Group) Backlog() (messages, lag int64) {
+	for _, gp := range g.parts {
+		end := gp.p.committed.Load()
+		gp.mu.Lock()
+		acked := int64(0)
+		for _, r := range gp.mu.cursor.Acked {
+			if r.From >= gp.mark.Load() {
+				acked += r.Len()
+			}
+		}
+		gp.mu.Unlock()
+		behind := max(0, end-gp.mark.Load())
+		messages += max(0, behind-acked)
+		lag = max(lag, behind)
+	}
+	return messages, lag
+}

@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"isthmus/core"
+)
+
+// Receipt tells what became of one published entry. Err is nil when it is durable under the topic's durability mode; then
+// its messages have the offsets from Base on.
+type Receipt struct {
+	Token     uint64
+	Partition *Partition
+	Base      core.Offset
+	Err       error
+}
+
+// Producer is one source of entries: an MQTT connection, a Pulsar producer, a RocketMQ connection. One goroutine
+// publishes; its receipts come from the committers of the journals it writes to.
+type Producer struct {
+	eng       *Engine
+	done      func([]Receipt)
+	published prometheus.Counter
+	appenders []*appender // one per log it has written to; few, so a list
+}
+
+// appender is a producer's place in one log. All of it is guarded by the log's buffer mutex, but for the receipts of a
+// block that the committer has taken.
+type appender struct {
+	producer *Producer
+	log      *log
+	block    uint64 // the last block it wrote into
+	openTill uint64 // up to this block it counts as one that does not wait for acknowledgements
+	receipts [2][]Receipt
+}
+
+// NewProducer returns a producer. done is called by a committer goroutine, once per block that holds entries of it, in
+// order of publishing within a log; several logs may call it at once. It must not block, and the slice is valid during
+// the call.
+func (e *Engine) NewProducer(protocol string, done func([]Receipt)) *Producer {
+	return &Producer{eng: e, done: done, published: e.metrics.Publishes.WithLabelValues(protocol)}
+}
+
+// Publish encodes the entry into the log of a partition; what it points to may be used again on return. Entries keep
+// their order per partition. While a full block waits for the disk, Publish waits too: that is how a reader stops
+// reading its socket. Every accepted entry gets one receipt. An error (ErrTooLarge, ErrInvalid, ErrUnavailable,
+// ErrClosed) means that it was not accepted and no receipt follows.
+func (pr *Producer) Publish(p *Partition, e *core.Entry, token uint64) error {
+	size := core.EntrySize(e)
+	if size > pr.eng.cfg.MaxMessage {
+		return fmt.Errorf("entry of %d bytes: %w", size, core.ErrTooLarge)
+	}
+	if e.Count <= 0 || e.Count > math.MaxInt32/2 {
+		return fmt.Errorf("entry of %d messages: %w", e.Count, core.ErrInvalid)
+	}
+	a := pr.appender(p.log)
+	if err := a.append(p, e, token, size); err != nil {
+		return fmt.Errorf("append to %s: %w", p.topic.name, err)
+	}
+	pr.published.Add(float64(e.Count))
+	return nil
+}
+
+// Close forgets the producer's places. Receipts of entries already accepted still come.
+func (pr *Producer) Close() { pr.appenders = nil }
+
+func (pr *Producer) appender(l *log) *appender {
+	if i := slices.IndexFunc(pr.appenders, func(a *appender) bool { return a.log == l }); i >= 0 {
+		return pr.appenders[i]
+	}
+	a := &appender{producer: pr, log: l}
+	pr.appenders = append(pr.appenders, a)
+	return a
+}
+
+func (a *appender) append(p *Partition, e *core.Entry, token uint64, size int) error {
+	l := a.log
+	l.buf.Lock()
+	for l.buf.failed == nil && l.buf.active.bytes > 0 && l.buf.active.bytes+size > maxBlock {
+		l.buf.space.Wait()
+	}
+	if l.buf.failed != nil {
+		err := l.buf.failed
+		l.buf.Unlock()
+		return err
+	}
+	b := l.buf.active
+	n := b.number
+	wasEmpty, wasUrgent := b.n == 0, b.urgent
+	if wasEmpty {
+		b.first = time.Now()
+	}
+	base := b.add(p, e)
+	if a.block != n {
+		l.join(a, b, n)
+	}
+	a.receipts[n&1] = append(a.receipts[n&1], Receipt{Token: token, Partition: p, Base: base})
+	b.urgent = b.bytes >= commitBytes || !b.open && b.waiting >= l.buf.recent.count()
+	kick := wasEmpty || b.urgent && !wasUrgent
+	l.buf.Unlock()
+	if kick {
+		l.wake()
+	}
+	return nil
+}
+
+// join notes the first entry of an appender in the active block and judges what kind of producer it is. The caller holds
+// l.buf. A producer that writes while its last block is still on its way to the disk does not wait for acknowledgements:
+// for two blocks it makes its blocks wait for the window, or 20 000 messages a second would be 10 000 commits.
+func (l *log) join(a *appender, b *buffer, n uint64) {
+	if len(a.receipts[(n-1)&1]) > 0 {
+		a.openTill = n + 2
+	}
+	b.open = b.open || a.openTill >= n
+	switch a.block {
+	case n - 1:
+		b.again++
+		b.waiting++
+	case n - 2:
+		b.waiting++
+	}
+	a.block = n
+	b.touched = append(b.touched, a)
+}

@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"isthmus/core"
+	"isthmus/core/journal"
+)
+
+// readRequest collects entries of one partition up to its limits.
+type readRequest struct {
+	from       core.Offset
+	end        core.Offset // of what is committed
+	maxEntries int
+	maxBytes   int
+	entries    []core.Entry
+}
+
+func (r *readRequest) full() bool { return len(r.entries) >= r.maxEntries || r.maxBytes <= 0 }
+
+// take adds the entries of an extent that end after r.from.
+func (r *readRequest) take(x tailExtent) error {
+	base, data := x.first, x.data
+	for len(data) > 0 && base < r.end && !r.full() {
+		var e core.Entry
+		rest, err := core.ParseEntry(data, base, &e)
+		if err != nil {
+			return err
+		}
+		e.Commit = x.commit
+		size := len(data) - len(rest)
+		if e.End() > r.from {
+			if len(r.entries) > 0 && size > r.maxBytes {
+				r.maxBytes = 0
+				return nil
+			}
+			r.entries = append(r.entries, e)
+			r.maxBytes -= size
+			r.from = e.End()
+		}
+		base, data = e.End(), rest
+	}
+	return nil
+}
+
+// Read returns committed entries from an offset on: whole ones, the first may begin before it; at least one if there is
+// any, and no more than the limits say. It is empty at the end, and ErrOffsetOutOfRange before the first retained offset.
+// Any goroutine may call it; recent entries come from memory, others from the journal.
+func (p *Partition) Read(ctx context.Context, from core.Offset, maxEntries, maxBytes int) ([]core.Entry, error) {
+	first, end := p.Bounds()
+	if from < first {
+		return nil, fmt.Errorf("%s partition %d: offset %d, first is %d: %w", p.topic.name, p.index, from, first, core.ErrOffsetOutOfRange)
+	}
+	if from >= end {
+		return nil, nil
+	}
+	r := readRequest{from: from, end: end, maxEntries: max(maxEntries, 1), maxBytes: max(maxBytes, 1)}
+	ok, err := p.readTail(&r)
+	if !ok && err == nil {
+		err = p.readJournal(ctx, &r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s partition %d at offset %d: %w", p.topic.name, p.index, from, err)
+	}
+	return r.entries, nil
+}
+
+func (p *Partition) readJournal(ctx context.Context, r *readRequest) error {
+	l := p.log
+	l.tail.RLock()
+	seq := l.marked(p.number, r.from)
+	l.tail.RUnlock()
+	hint := journal.Hint{Partition: p.number, HasPartition: true, From: r.from}
+	for rec, err := range l.journal.Read(ctx, seq, hint) {
+		if err != nil {
+			return err
+		}
+		b, err := journal.Header(rec.Block) // the journal has checked the CRC
+		if err != nil {
+			return err
+		}
+		x, ok := b.Find(p.number)
+		if !ok || x.Next() <= r.from {
+			continue
+		}
+		// The record's bytes are gone at the next step; entries live on.
+		data := append([]byte(nil), x.Data...)
+		if err := r.take(tailExtent{x.First, x.Next(), b.Time, data}); err != nil {
+			return err
+		}
+		if r.full() || r.from >= r.end {
+			return nil
+		}
+	}
+	return nil
+}
+
+// OffsetAt returns the offset of the first message that was committed at or after a time in unix ms: the first retained
+// one when all are younger, the end when all are older.
+func (p *Partition) OffsetAt(ctx context.Context, ms int64) (core.Offset, error) {
+	l := p.log
+	first, end := p.Bounds()
+	l.tail.RLock()
+	seq := l.markedAt(ms)
+	l.tail.RUnlock()
+	hint := journal.Hint{Partition: p.number, HasPartition: true, From: first, Since: ms}
+	for rec, err := range l.journal.Read(ctx, seq, hint) {
+		if err != nil {
+			return 0, fmt.Errorf("offset of %s partition %d by time: %w", p.topic.name, p.index, err)
+		}
+		b, err := journal.Header(rec.Block)
+		if err != nil {
+			return 0, err
+		}
+		if b.Time < ms {
+			continue
+		}
+		if x, ok := b.Find(p.number); ok && x.Next() > first {
+			return min(max(x.First, first), end), nil
+		}
+	}
+	return end, nil
+}
+
+// watchers are those who want to hear of new messages of a partition. The mutex is a leaf; functions are called outside it.
+type watchers struct {
+	mu      sync.Mutex
+	always  []*func() // runners
+	waiting []*waiter // one call each
+	due     []*waiter // scratch of notify, which one goroutine calls
+}
+
+type waiter struct {
+	from core.Offset
+	wake func()
+}
+
+// notify is called by the committer.
+func (w *watchers) notify(end core.Offset) {
+	w.mu.Lock()
+	always := w.always
+	keep := w.waiting[:0]
+	w.due = w.due[:0]
+	for _, x := range w.waiting {
+		if end > x.from {
+			w.due = append(w.due, x)
+		} else {
+			keep = append(keep, x)
+		}
+	}
+	clear(w.waiting[len(keep):])
+	w.waiting = keep
+	w.mu.Unlock()
+	for _, f := range always {
+		(*f)()
+	}
+	for i, x := range w.due {
+		x.wake()
+		w.due[i] = nil
+	}
+}
+
+// subscribe calls f after each commit until cancelled. The list is replaced, never changed, because notify reads it
+// outside the mutex.
+func (w *watchers) subscribe(f func()) (cancel func()) {
+	key := &f
+	w.mu.Lock()
+	w.always = append(w.always[:len(w.always):len(w.always)], key)
+	w.mu.Unlock()
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		rest := make([]*func(), 0, len(w.always))
+		for _, k := range w.always {
+			if k != key {
+				rest = append(rest, k)
+			}
+		}
+		w.always = rest
+	}
+}
+
+// Await calls wake once, when there are messages beyond from: at once if there are some already, otherwise from a
+// committer goroutine, so it must not block. cancel forgets it; a call may be under way then.
+func (p *Partition) Await(from core.Offset, wake func()) (cancel func()) {
+	x := &waiter{from, wake}
+	w := &p.watch
+	w.mu.Lock()
+	ready := p.committed.Load() > from
+	if !ready {
+		w.waiting = append(w.waiting, x)
+	}
+	w.mu.Unlock()
+	if ready {
+		wake()
+		return func() {}
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for i, y := range w.waiting {
+			if x == y {
+				last := len(w.waiting) - 1
+				w.waiting[i], w.waiting[last] = w.waiting[last], nil
+				w.waiting = w.waiting[:last]
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"isthmus/core"
+	"isthmus/core/journal"
+	"isthmus/core/meta"
+)
+
+const (
+	numberCounter = "partition-number"
+	separator     = "\x00"
+)
+
+func encodeCounter(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
+
+func (e *Engine) nextNumber() uint32 {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.mu.next
+}
+
+// recover loads topics, opens their journals where the last run left them, and places the groups' cursors.
+func (e *Engine) recover(ctx context.Context) error {
+	err := e.cfg.Meta.Load(meta.Counters, func(key string, v []byte) error {
+		if key == numberCounter && len(v) == 8 {
+			e.mu.next = uint32(binary.BigEndian.Uint64(v))
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("load counters: %w", err)
+	}
+	topics := map[core.TopicName]meta.TopicRecord{}
+	err = e.cfg.Meta.Load(meta.Topics, func(key string, v []byte) error {
+		n, err := core.ParseTopicName(key, "", "")
+		if err != nil {
+			return err
+		}
+		var rec meta.TopicRecord
+		if err := meta.DecodeJSON(v, &rec); err != nil {
+			return fmt.Errorf("topic %s: %w", key, err)
+		}
+		topics[n] = rec
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("load topics: %w", err)
+	}
+	for n, rec := range topics {
+		if rec.Hash != placementHash {
+			return fmt.Errorf("%s places keys by %q, this version by %q: %w", n, rec.Hash, placementHash, core.ErrUnsupported)
+		}
+		if _, err := e.addTopic(ctx, n, rec); err != nil {
+			return err
+		}
+	}
+	for _, l := range e.allLogs() {
+		if err := l.replay(ctx); err != nil {
+			return err
+		}
+	}
+	return e.loadGroups()
+}
+
+// addTopic builds a topic and opens the journals that it needs.
+func (e *Engine) addTopic(ctx context.Context, n core.TopicName, rec meta.TopicRecord) (*Topic, error) {
+	t := &Topic{
+		eng: e, name: n, partitions: rec.Partitions, byKey: rec.Placement == "key",
+		names: rec.Names, set: rec.Set,
+	}
+	t.mu.groups = map[string]*Group{}
+	if len(rec.Numbers) != int(max(1, rec.Partitions)) {
+		return nil, fmt.Errorf("%s: %d partition numbers for %d partitions: %w", n, len(rec.Numbers), rec.Partitions, core.ErrInvalid)
+	}
+	for i, number := range rec.Numbers {
+		l, err := e.logOf(ctx, rec.Set+"-"+strconv.Itoa(e.slotOf(n, i)))
+		if err != nil {
+			return nil, fmt.Errorf("%s partition %d: %w", n, i, err)
+		}
+		p := &Partition{topic: t, index: int32(i), number: number, log: l, extent: -1}
+		t.logs = append(t.logs, p)
+		l.tail.Lock()
+		l.tail.parts[number] = p
+		l.tail.Unlock()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mu.topics[n] = t
+	for _, p := range t.logs {
+		e.mu.numbers[p.number] = p
+		e.mu.next = max(e.mu.next, p.number+1)
+	}
+	for protocol, name := range t.names {
+		e.mu.aliases[alias{protocol, name}] = n
+	}
+	return t, nil
+}
+
+// logOf returns the running log of this name. The first caller opens it: with a new epoch, which metadata holds before
+// the journal is fenced with it.
+func (e *Engine) logOf(ctx context.Context, name string) (*log, error) {
+	e.mu.RLock()
+	l := e.mu.logs[name]
+	e.mu.RUnlock()
+	if l != nil {
+		return l, nil
+	}
+	rec, err := e.journalRecord(name)
+	if err != nil {
+		return nil, err
+	}
+	rec.Epoch++
+	if err := e.cfg.Meta.Apply([]meta.Write{{Bucket: meta.Journals, Key: name, Value: rec.Encode()}}); err != nil {
+		return nil, fmt.Errorf("epoch of journal %s: %w", name, err)
+	}
+	j, err := e.cfg.Journals.Open(ctx, name, rec.Epoch, journal.Seq(rec.Durable))
+	if err != nil {
+		return nil, fmt.Errorf("open journal %s: %w", name, err)
+	}
+	l = newLog(e, name, rec.Epoch, j)
+	l.tail.seq, l.tail.savedSeq = journal.Seq(rec.Durable), journal.Seq(rec.Durable)
+	l.saved = rec
+	if l.tail.marks, err = e.loadMarks(name); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	e.mu.logs[name] = l
+	e.mu.Unlock()
+	e.tasks.start(l.commit)
+	return l, nil
+}
+
+func (e *Engine) journalRecord(name string) (rec meta.JournalRecord, err error) {
+	err = e.cfg.Meta.Load(meta.Journals, func(key string, v []byte) (err error) {
+		if key == name {
+			rec, err = meta.DecodeJournal(v)
+		}
+		return err
+	})
+	if err != nil {
+		return rec, fmt.Errorf("metadata of journal %s: %w", name, err)
+	}
+	return rec, nil
+}
+
+func (e *Engine) loadMarks(name string) (ms []mark, err error) {
+	err = e.cfg.Meta.Load(meta.Marks, func(key string, v []byte) error {
+		rest, ok := strings.CutPrefix(key, name+separator)
+		if !ok {
+			return nil
+		}
+		seq, err := strconv.ParseUint(rest, 16, 64)
+		if err != nil {
+			return fmt.Errorf("mark %q: %w", key, err)
+		}
+		rec, err := meta.DecodeMark(v)
+		if err != nil {
+			return fmt.Errorf("mark %q: %w", key, err)
+		}
+		ms = append(ms, mark{journal.Seq(seq), rec.Time, offsetMap(rec.Next)})
+		return nil
+	})
+	slices.SortFunc(ms, func(a, b mark) int { return int(int64(a.seq) - int64(b.seq)) })
+	return ms, err
+}
+
+func offsetMap(ps []meta.PartitionOffset) map[uint32]core.Offset {
+	m := make(map[uint32]core.Offset, len(ps))
+	for _, p := range ps {
+		m[p.Partition] = p.Offset
+	}
+	return m
+}
+
+// replay takes the offsets that metadata knows and reads the blocks that came after them: what the last tick before a
+// crash had not saved.
+func (l *log) replay(ctx context.Context) error {
+	l.tail.Lock()
+	defer l.tail.Unlock()
+	for _, o := range l.saved.Next {
+		if p := l.tail.parts[o.Partition]; p != nil {
+			p.next = o.Offset
+			p.committed.Store(o.Offset)
+		}
+	}
+	if len(l.tail.marks) > 0 {
+		for n, o := range l.tail.marks[0].next {
+			if p := l.tail.parts[n]; p != nil {
+				p.first.Store(o)
+			}
+		}
+		l.tail.sinceMark = markBytes // take a fresh one soon, the true distance is not known
+	}
+	blocks := 0
+	for rec, err := range l.journal.Read(ctx, journal.Seq(l.saved.Durable)+1, journal.Hint{}) {
+		if err != nil {
+			return fmt.Errorf("replay journal %s: %w", l.name, err)
+		}
+		b, err := journal.Header(rec.Block)
+		if err != nil {
+			return fmt.Errorf("replay journal %s block %d: %w", l.name, rec.Seq, err)
+		}
+		l.markBefore(rec.Seq, b.Time, int64(len(rec.Block)))
+		if err := l.replayBlock(rec.Seq, b); err != nil {
+			return err
+		}
+		blocks++
+	}
+	if blocks > 0 {
+		l.eng.cfg.Log.Info("journal replayed", "journal", l.name, "blocks", blocks, "seq", uint64(l.tail.seq))
+	}
+	return nil
+}
+
+func (l *log) replayBlock(seq journal.Seq, b journal.Block) error {
+	for x := range b.Extents() {
+		p := l.tail.parts[x.Partition]
+		if p == nil {
+			continue // its topic was deleted
+		}
+		if x.First < p.next {
+			return fmt.Errorf("journal %s block %d issues offset %d of partition number %d again, next is %d: %w",
+				l.name, seq, x.First, x.Partition, p.next, journal.ErrDamaged)
+		}
+		p.next = x.Next()
+		p.committed.Store(x.Next())
+	}
+	l.last = max(l.last, b.Time)
+	l.tail.seq = seq
+	return nil
+}

@@ -1,0 +1,396 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"isthmus/core"
+	"isthmus/core/dispatch"
+)
+
+// Limits of one read for one partition, so that every partition and the mailbox get their turn.
+const (
+	readEntries = 256
+	readBytes   = 1 << 20
+)
+
+// snapshotEvery is how often a changed cursor is copied for the saver.
+const snapshotEvery = 200 * time.Millisecond
+
+// runner owns the dispatch states of one group's partitions in one log, from one goroutine. It lives while the group has
+// consumers there. Others post to its mailbox.
+type runner struct {
+	group  *Group
+	log    *log
+	mail   mailbox
+	seated atomic.Int32 // consumers
+	hungry atomic.Bool  // there was something to give and nobody to take it
+	done   chan struct{}
+	ending struct { // set once, before the mailbox is closed
+		sync.Mutex
+		err error
+	}
+
+	// owned by the goroutine
+	parts  []*runnerPart
+	seats  map[dispatch.ConsumerID]*seat
+	order  []*seat
+	filter func(*core.Entry) bool
+	whose  dispatch.Turn // shared mode: whose turn it is, over all partitions
+	turn   int           // which partition is first in a round; -1: end
+}
+
+type runnerPart struct {
+	gp      *groupPart
+	state   dispatch.State
+	fresh   map[core.Offset]core.Entry // read, added to the state, not assigned yet
+	changed bool                       // the cursor, since the last snapshot
+	copied  time.Time
+	failed  error // of reading; logged once
+}
+
+// seat is a consumer in a runner.
+type seat struct {
+	c       *Consumer
+	account dispatch.Account
+	out     []Delivery
+	count   int
+}
+
+// runner returns the group's runner on a log, started if need be. The caller holds g.changes.
+func (g *Group) runner(l *log, mode core.Mode) (*runner, error) {
+	if r := g.runners[l]; r != nil {
+		return r, nil
+	}
+	r := &runner{group: g, log: l, done: make(chan struct{}), seats: map[dispatch.ConsumerID]*seat{}}
+	r.mail.init()
+	for _, gp := range g.parts {
+		if gp.p.log != l {
+			continue
+		}
+		gp.mu.Lock()
+		cur := gp.mu.cursor.Clone()
+		gp.mu.Unlock()
+		at := dispatch.Placement{Partition: gp.p.index, Partitioned: g.topic.partitions > 0, Topic: g.topic.name.String(), Turn: &r.whose}
+		s, err := dispatch.New(mode, at, cur)
+		if err != nil {
+			return nil, err
+		}
+		r.parts = append(r.parts, &runnerPart{gp: gp, state: s, fresh: map[core.Offset]core.Entry{}})
+	}
+	for _, rp := range r.parts {
+		rp.gp.mu.Lock()
+		rp.gp.mu.runner = r
+		rp.gp.mu.Unlock()
+	}
+	g.runners[l] = r
+	g.topic.eng.tasks.start(r.run)
+	return r, nil
+}
+
+// ask has f called on the runner's goroutine and returns what it says; ErrClosed when the runner has ended.
+func (r *runner) ask(f func() error) error {
+	reply := make(chan error, 1)
+	if !r.mail.post(input{kind: inputCall, call: func() { reply <- f() }}) {
+		return core.ErrClosed
+	}
+	// An ending runner still applies what was posted, so there is always a reply.
+	return <-reply
+}
+
+// stop ends the runner and waits for it. With an error, the consumers left are told that they are detached.
+func (r *runner) stop(err error) {
+	r.ending.Lock()
+	r.ending.err = err
+	r.ending.Unlock()
+	r.mail.post(input{kind: inputCall, call: func() { r.turn = -1 }})
+	<-r.done
+}
+
+func (r *runner) run(ctx context.Context) {
+	defer close(r.done)
+	for _, rp := range r.parts {
+		defer rp.gp.p.watch.subscribe(r.mail.wake)()
+	}
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	defer timer.Stop()
+	for r.turn >= 0 {
+		select {
+		case <-r.mail.bell:
+		case <-timer.C:
+		case <-ctx.Done():
+			r.turn = -1
+		}
+		r.drain()
+		for r.turn >= 0 && r.round(ctx) {
+			r.drain()
+		}
+		if r.snapshot(false) {
+			timer.Reset(snapshotEvery)
+		}
+	}
+	r.finish()
+}
+
+// drain applies what was posted.
+func (r *runner) drain() {
+	for _, in := range r.mail.take() {
+		r.apply(in)
+	}
+}
+
+func (r *runner) apply(in input) {
+	switch in.kind {
+	case inputCall:
+		in.call()
+	case inputNackAll:
+		for _, rp := range r.parts {
+			rp.state.NackAll(in.consumer)
+		}
+	default:
+		for _, rp := range r.parts {
+			if rp.gp.p.index == in.partition {
+				rp.apply(in)
+			}
+		}
+	}
+}
+
+func (rp *runnerPart) apply(in input) {
+	end := rp.gp.p.committed.Load() // what does not exist cannot be acknowledged
+	switch in.kind {
+	case inputAck:
+		rp.state.Ack(in.consumer, core.Range{From: in.a, To: min(in.b, end)})
+	case inputAckThrough:
+		rp.state.AckThrough(in.consumer, min(in.a, end))
+	case inputNack:
+		rp.state.Nack(in.consumer, in.a)
+	}
+}
+
+func (r *runner) join(c *Consumer) error {
+	s := &seat{c: c}
+	var joined []*runnerPart
+	for _, rp := range r.parts {
+		if !c.Reads(rp.gp.p.index) {
+			continue
+		}
+		err := rp.state.Join(dispatch.Consumer{ID: c.id, Name: c.member.Name, Priority: c.member.Priority, Account: &s.account})
+		if err != nil {
+			for _, rp := range joined {
+				rp.state.Leave(c.id)
+			}
+			return err
+		}
+		joined = append(joined, rp)
+	}
+	r.seats[c.id] = s
+	r.order = append(r.order, s)
+	r.seated.Add(1)
+	if c.member.Filter != nil {
+		r.filter = c.member.Filter
+	}
+	return nil
+}
+
+func (r *runner) leave(c *Consumer) {
+	s := r.seats[c.id]
+	if s == nil {
+		return
+	}
+	for _, rp := range r.parts {
+		if c.Reads(rp.gp.p.index) {
+			rp.state.Leave(c.id)
+		}
+	}
+	delete(r.seats, c.id)
+	for i := range r.order {
+		if r.order[i] == s {
+			r.order = append(r.order[:i:i], r.order[i+1:]...)
+			break
+		}
+	}
+	r.seated.Add(-1)
+}
+
+// round gives every partition one turn and hands over what was assigned; true when there may be more to do.
+func (r *runner) round(ctx context.Context) (more bool) {
+	for _, s := range r.order {
+		s.account.Permits += s.c.credit.Swap(0)
+	}
+	for i := range r.parts {
+		rp := r.parts[(i+r.turn)%len(r.parts)]
+		if r.serve(ctx, rp) {
+			more = true
+		}
+	}
+	r.turn = (r.turn + 1) % len(r.parts)
+	r.hungry.Store(!more && r.behind())
+	for _, s := range r.order {
+		if len(s.out) > 0 {
+			s.c.delivered.Add(float64(s.count))
+			s.c.member.Sink.Deliver(s.out)
+			clear(s.out)
+			s.out, s.count = s.out[:0], 0
+		}
+		s.settle(r)
+	}
+	return more
+}
+
+func (r *runner) behind() bool {
+	for _, rp := range r.parts {
+		if rp.state.Next() < rp.gp.p.committed.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// settle gives back permits that this runner has no use for, where the consumer's other runners may want them.
+func (s *seat) settle(r *runner) {
+	if len(s.c.runners) < 2 || s.account.Permits <= 0 {
+		return
+	}
+	s.c.credit.Add(s.account.Permits)
+	s.account.Permits = 0
+	for _, other := range s.c.runners {
+		if other != r && other.hungry.Swap(false) {
+			other.mail.wake()
+		}
+	}
+}
+
+// serve reads for a partition what its consumers can take, and collects what the state assigns.
+func (r *runner) serve(ctx context.Context, rp *runnerPart) (more bool) {
+	if want := rp.state.Want(); want > 0 {
+		more = r.feed(ctx, rp, want)
+	}
+	ready := rp.state.Ready()
+	for _, n := range ready.Notices {
+		if s := r.seats[n.To]; s != nil {
+			s.c.member.Sink.Active(rp.gp.p.index, n.Active)
+		}
+	}
+	for i := range ready.Deliver {
+		a := &ready.Deliver[i]
+		e, ok := rp.fresh[a.Entry.Base]
+		if ok {
+			delete(rp.fresh, a.Entry.Base)
+		} else if e, ok = r.again(ctx, rp, a.Entry.Base); !ok {
+			continue
+		}
+		if s := r.seats[a.To]; s != nil {
+			s.out = append(s.out, Delivery{Partition: rp.gp.p, Entry: e, Attempt: a.Attempt, Acked: a.Acked})
+			s.count += int(e.Count)
+		}
+	}
+	if ready.Dirty {
+		rp.changed = true
+		rp.gp.mark.Store(rp.state.Cursor().Next)
+	}
+	return more || len(ready.Deliver) > 0
+}
+
+// feed reads on and adds to the state; false when there was nothing to read.
+func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
+	p, next := rp.gp.p, rp.state.Next()
+	first, end := p.Bounds()
+	if next < first { // trimmed under a reader that retains nothing
+		rp.state.Skip(core.Range{From: next, To: first})
+		return true
+	}
+	if next >= end {
+		return false
+	}
+	es, err := p.Read(ctx, next, min(want, readEntries), readBytes)
+	if errors.Is(err, core.ErrOffsetOutOfRange) {
+		return true
+	}
+	if err != nil {
+		if rp.failed == nil && ctx.Err() == nil {
+			r.log.eng.cfg.Log.Error("group cannot read", "topic", p.topic.name.String(), "partition", p.index,
+				"group", r.group.name, "offset", next, "err", err)
+		}
+		rp.failed = err
+		return false
+	}
+	rp.failed = nil
+	now := r.log.eng.now().UnixMilli()
+	for i := range es {
+		e := &es[i]
+		if e.Expiry != 0 && e.Expiry <= now || r.filter != nil && !r.filter(e) {
+			rp.state.Skip(core.Range{From: max(e.Base, next), To: e.End()})
+			continue
+		}
+		rp.state.Add(dispatch.Entry{Base: e.Base, Count: e.Count})
+		rp.fresh[e.Base] = *e
+	}
+	return len(es) > 0
+}
+
+// again reads an entry that is to be delivered once more. What cannot be read any more was trimmed or is damaged.
+func (r *runner) again(ctx context.Context, rp *runnerPart, base core.Offset) (core.Entry, bool) {
+	es, err := rp.gp.p.Read(ctx, base, 1, 1)
+	if err != nil || len(es) == 0 {
+		r.log.eng.cfg.Log.Error("entry for redelivery not readable", "topic", rp.gp.p.topic.name.String(),
+			"partition", rp.gp.p.index, "group", r.group.name, "offset", base, "err", fmt.Sprint(err))
+		return core.Entry{}, false
+	}
+	return es[0], true
+}
+
+// snapshot copies changed cursors for the saver; true when some have to wait for their next turn.
+func (r *runner) snapshot(last bool) (later bool) {
+	now := time.Now()
+	for _, rp := range r.parts {
+		if !rp.changed {
+			continue
+		}
+		if !last && now.Sub(rp.copied) < snapshotEvery {
+			later = true
+			continue
+		}
+		cur := rp.state.Cursor()
+		gp := rp.gp
+		gp.mu.Lock()
+		gp.mu.cursor, gp.mu.committed = cur.Clone(), true
+		gp.mu.version++
+		gp.mu.Unlock()
+		gp.mark.Store(cur.Next)
+		rp.changed, rp.copied = false, now
+	}
+	return later
+}
+
+// finish applies what is still in the mailbox, leaves the cursors to the group, and tells the consumers.
+func (r *runner) finish() {
+	for _, in := range r.mail.close() {
+		r.apply(in)
+	}
+	for _, rp := range r.parts {
+		if rp.state.Ready().Dirty {
+			rp.changed = true
+		}
+	}
+	r.snapshot(true)
+	for _, rp := range r.parts {
+		rp.gp.mu.Lock()
+		rp.gp.mu.runner = nil
+		rp.gp.mu.Unlock()
+	}
+	r.ending.Lock()
+	err := r.ending.err
+	r.ending.Unlock()
+	if err == nil {
+		err = core.ErrClosed
+	}
+	for _, s := range r.order {
+		s.c.member.Sink.Detached(err)
+	}
+}

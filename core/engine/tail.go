@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"slices"
+	"sort"
+
+	"isthmus/core"
+	"isthmus/core/journal"
+)
+
+// tailBlock is a recent block in memory; it is immutable.
+type tailBlock struct {
+	seq   journal.Seq
+	stamp uint64
+	block journal.Block
+}
+
+// tailExtent is what a recent block holds of one partition.
+type tailExtent struct {
+	first, end core.Offset
+	commit     int64
+	data       []byte
+}
+
+// minTail is what a log may keep even when the node's budget is used up by others.
+const minTail = 256 << 10
+
+// markBytes is how far apart the places are from which an offset is looked for.
+const markBytes = 4 << 20
+
+// mark is a place in a journal to read from: at Seq, the next offsets of its partitions were these. A partition that is
+// missing did not exist and had 0.
+type mark struct {
+	seq  journal.Seq
+	time int64
+	next map[uint32]core.Offset
+}
+
+// show makes a durable block visible: in the tail cache, to readers, in the log's position. Called by the committer.
+func (l *log) show(seq journal.Seq, raw []byte) {
+	block, err := journal.Header(raw)
+	if err != nil {
+		panic(err) // we have just built it
+	}
+	stamp := l.eng.stamp.Add(1)
+	l.tail.Lock()
+	defer l.tail.Unlock()
+	l.markBefore(seq, block.Time, int64(len(raw)))
+	for x := range block.Extents() {
+		p := l.tail.parts[x.Partition]
+		p.tail = append(p.tail, tailExtent{x.First, x.Next(), block.Time, x.Data})
+		p.committed.Store(x.Next())
+	}
+	l.tail.blocks = append(l.tail.blocks, tailBlock{seq, stamp, block})
+	l.tail.seq = seq
+	l.tail.bytes += int64(len(raw))
+	l.eng.tail.Add(int64(len(raw)))
+	l.evict()
+}
+
+// markBefore takes a mark in front of a block, if enough was written since the last. The caller holds l.tail.
+func (l *log) markBefore(seq journal.Seq, time, size int64) {
+	if len(l.tail.marks) == 0 || l.tail.sinceMark >= markBytes {
+		next := make(map[uint32]core.Offset, len(l.tail.parts))
+		for n, p := range l.tail.parts {
+			next[n] = p.committed.Load()
+		}
+		l.tail.marks = append(l.tail.marks, mark{seq, time, next})
+		l.tail.unsaved++
+		l.tail.sinceMark = 0
+	}
+	l.tail.sinceMark += size
+}
+
+// evict forgets the oldest blocks while the node is over its budget. The caller holds l.tail.
+func (l *log) evict() {
+	n := 0
+	for l.eng.tail.Load() > l.eng.cfg.TailBytes && l.tail.bytes > minTail && n < len(l.tail.blocks)-1 {
+		b := l.tail.blocks[n].block
+		for x := range b.Extents() {
+			p := l.tail.parts[x.Partition]
+			p.tail[0] = tailExtent{}
+			p.tail = p.tail[1:]
+		}
+		size := int64(len(b.Bytes()))
+		l.tail.bytes -= size
+		l.eng.tail.Add(-size)
+		l.tail.blocks[n] = tailBlock{}
+		n++
+	}
+	l.tail.blocks = l.tail.blocks[n:]
+}
+
+// readTail appends entries from the tail cache; ok is false when the offset is older than what it holds.
+func (p *Partition) readTail(r *readRequest) (ok bool, err error) {
+	p.log.tail.RLock()
+	defer p.log.tail.RUnlock()
+	t := p.tail
+	if len(t) == 0 || r.from < t[0].first {
+		return false, nil
+	}
+	for i := sort.Search(len(t), func(i int) bool { return t[i].end > r.from }); i < len(t) && !r.full(); i++ {
+		if err := r.take(t[i]); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+// marked returns the newest mark at or before which a reader of this offset can begin. The caller holds l.tail.
+func (l *log) marked(partition uint32, from core.Offset) journal.Seq {
+	ms := l.tail.marks
+	i := sort.Search(len(ms), func(i int) bool { return ms[i].next[partition] > from })
+	if i == 0 {
+		return 1
+	}
+	return ms[i-1].seq
+}
+
+// markedAt returns the newest mark that lies before this time. The caller holds l.tail.
+func (l *log) markedAt(ms int64) journal.Seq {
+	i, _ := slices.BinarySearchFunc(l.tail.marks, ms, func(m mark, t int64) int {
+		if m.time < t {
+			return -1
+		}
+		return 1
+	})
+	if i == 0 {
+		return 1
+	}
+	return l.tail.marks[i-1].seq
+}

@@ -1,0 +1,158 @@
+package meta
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	"isthmus/core"
+)
+
+// TopicRecord describes a topic.
+type TopicRecord struct {
+	Partitions int32             `json:"partitions"` // 0 = unpartitioned
+	Numbers    []uint32          `json:"numbers"`    // partition numbers, never reused
+	Set        string            `json:"set"`        // which set of journals holds it
+	Placement  string            `json:"placement,omitempty"`
+	Hash       string            `json:"hash,omitempty"` // function of key → partition, checked at boot
+	Names      map[string]string `json:"names,omitempty"`
+	Declared   bool              `json:"declared,omitempty"`
+}
+
+// GroupRecord describes a durable group.
+type GroupRecord struct {
+	Mode    uint8    `json:"mode"`
+	Members []string `json:"members,omitempty"`
+}
+
+// JournalRecord is what start-up must know of a journal before it reads it: nothing up to Durable may be missing, and
+// replay begins after Durable with these next offsets.
+type JournalRecord struct {
+	Epoch   uint64
+	Durable uint64
+	Next    []PartitionOffset
+}
+
+// MarkRecord is a place in a journal to start reading from: at Seq, the next offsets were these.
+type MarkRecord struct {
+	Time int64 // commit time of the block at Seq, unix ms
+	Next []PartitionOffset
+}
+
+// PartitionOffset is an offset of a partition, by its number.
+type PartitionOffset struct {
+	Partition uint32
+	Offset    core.Offset
+}
+
+// CursorRecord is how far a group has come in one partition.
+type CursorRecord struct {
+	Committed bool // a queue-based client has committed, or a message was acknowledged
+	Cursor    core.Cursor
+}
+
+// EncodeJSON encodes a TopicRecord or GroupRecord.
+func EncodeJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // our own plain structs
+	}
+	return b
+}
+
+// DecodeJSON decodes into a TopicRecord or GroupRecord.
+func DecodeJSON(b []byte, v any) error { return json.Unmarshal(b, v) }
+
+// Encode encodes the record.
+func (r *JournalRecord) Encode() []byte {
+	b := binary.AppendUvarint(nil, r.Epoch)
+	b = binary.AppendUvarint(b, r.Durable)
+	return appendOffsets(b, r.Next)
+}
+
+// DecodeJournal decodes a JournalRecord.
+func DecodeJournal(b []byte) (r JournalRecord, err error) {
+	d := decoder{b: b}
+	r.Epoch, r.Durable = d.uvarint(), d.uvarint()
+	r.Next = d.offsets()
+	return r, d.err
+}
+
+// Encode encodes the record.
+func (r *MarkRecord) Encode() []byte {
+	return appendOffsets(binary.AppendVarint(nil, r.Time), r.Next)
+}
+
+// DecodeMark decodes a MarkRecord.
+func DecodeMark(b []byte) (r MarkRecord, err error) {
+	d := decoder{b: b}
+	r.Time = d.varint()
+	r.Next = d.offsets()
+	return r, d.err
+}
+
+// Encode encodes the record.
+func (r *CursorRecord) Encode() []byte {
+	b := []byte{0}
+	if r.Committed {
+		b[0] = 1
+	}
+	return r.Cursor.AppendBinary(b)
+}
+
+// DecodeCursor decodes a CursorRecord.
+func DecodeCursor(b []byte) (r CursorRecord, err error) {
+	if len(b) == 0 {
+		return r, fmt.Errorf("cursor record: empty: %w", core.ErrInvalid)
+	}
+	r.Committed = b[0] == 1
+	r.Cursor, err = core.ParseCursor(b[1:])
+	return r, err
+}
+
+func appendOffsets(b []byte, ps []PartitionOffset) []byte {
+	b = binary.AppendUvarint(b, uint64(len(ps)))
+	for _, p := range ps {
+		b = binary.AppendUvarint(b, uint64(p.Partition))
+		b = binary.AppendUvarint(b, uint64(p.Offset))
+	}
+	return b
+}
+
+type decoder struct {
+	b   []byte
+	err error
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	return take(d, v, n)
+}
+
+func (d *decoder) varint() int64 {
+	v, n := binary.Varint(d.b)
+	return take(d, v, n)
+}
+
+func take[T any](d *decoder, v T, n int) T {
+	if n <= 0 {
+		d.err, d.b = fmt.Errorf("metadata record: truncated: %w", core.ErrInvalid), nil
+		var zero T
+		return zero
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) offsets() []PartitionOffset {
+	n := d.uvarint()
+	if n > uint64(len(d.b))/2 {
+		d.err = fmt.Errorf("metadata record: %d offsets in %d bytes: %w", n, len(d.b), core.ErrInvalid)
+		return nil
+	}
+	ps := make([]PartitionOffset, 0, n)
+	for range n {
+		ps = append(ps, PartitionOffset{uint32(d.uvarint()), core.Offset(d.uvarint())})
+	}
+	return ps
+}
