@@ -65,6 +65,14 @@ func (b *Bed) Stop(t testing.TB) {
 	b.stop = nil
 }
 
+// Kill stops the engine without caring what it could not save.
+func (b *Bed) Kill() {
+	if b.stop != nil {
+		_ = b.stop()
+		b.stop = nil
+	}
+}
+
 // Restart stops and starts the engine.
 func (b *Bed) Restart(t testing.TB) {
 	t.Helper()
