@@ -1,0 +1,293 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"isthmus/core"
+	"isthmus/routing"
+)
+
+const (
+	maxPartitions = 4096
+	maxPayload    = 256 << 20 // Spec: MQTT5 2.1.4: a packet is shorter than 256 MiB
+)
+
+// Validate joins every fault, each a *routing.Fault with its path.
+func (c *Config) Validate() error {
+	v := &validator{c: c}
+	v.node()
+	v.listeners()
+	v.defaults()
+	v.topics()
+	v.groups()
+	v.rest()
+	_, err := c.Routes()
+	if err == nil {
+		v.mappedTopics()
+	}
+	return errors.Join(append(v.faults, err)...)
+}
+
+type validator struct {
+	c      *Config
+	faults []error
+}
+
+func (v *validator) fault(path, format string, args ...any) {
+	v.faults = append(v.faults, &routing.Fault{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+func (v *validator) oneOf(path, got string, want ...string) {
+	if !slices.Contains(want, got) {
+		v.fault(path, "%q is none of %s", got, strings.Join(want, ", "))
+	}
+}
+
+func (v *validator) node() {
+	if id := v.c.Node.ID; id == "" || len(id) > 64 || strings.Trim(id, nameLetters) != "" {
+		v.fault("node.id", "%q: want 1 to 64 letters, digits, . _ or -", id)
+	}
+	if v.c.Node.DataDir == "" {
+		v.fault("node.data_dir", "empty")
+	}
+}
+
+const nameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
+func (v *validator) listeners() {
+	binds := map[string]string{}
+	protocols := map[string]string{}
+	for _, name := range v.c.Listeners.Keys {
+		l, path := v.c.Listeners.Values[name], "listeners."+name
+		if name == "" || strings.Trim(name, nameLetters) != "" || strings.Contains(name, ".") {
+			v.fault("listeners", "%q: a listener is named by letters, digits, _ and -", name)
+			continue
+		}
+		v.oneOf(path+".protocol", l.Protocol, "mqtt", "pulsar", "rocketmq", "http")
+		if other, dup := protocols[l.Protocol]; dup && l.Protocol != "mqtt" {
+			v.fault(path, "%s has a listener already: %s", l.Protocol, other)
+		}
+		protocols[l.Protocol] = name
+		switch l.Transport {
+		case "tcp":
+		case "websocket":
+			v.fault(path+".transport", "websocket is not supported yet")
+		default:
+			v.oneOf(path+".transport", l.Transport, "tcp", "websocket")
+		}
+		if l.GRPC != "" {
+			v.fault(path+".grpc", "not supported yet")
+		}
+		v.bind(path+".bind", l.Bind, binds)
+		switch {
+		case l.Protocol == "rocketmq":
+			v.bind(path+".broker", l.Broker, binds)
+			if l.Advertise != "" {
+				v.hostPort(path+".advertise", l.Advertise)
+			} else if host, _, err := net.SplitHostPort(l.Broker); err == nil && unspecified(host) {
+				v.fault(path+".advertise", "missing: clients cannot connect to %s; write the host and port they shall use", l.Broker)
+			}
+		case l.Broker != "":
+			v.fault(path+".broker", "belongs to rocketmq")
+		}
+		v.advertise(path, &l)
+	}
+}
+
+func (v *validator) advertise(path string, l *ListenerConfig) {
+	path += ".advertise"
+	switch {
+	case l.Protocol == "pulsar" && l.Advertise != "":
+		if u, err := url.Parse(l.Advertise); err != nil || u.Scheme != "pulsar" || u.Port() == "" || u.Hostname() == "" || u.Path != "" {
+			v.fault(path, "%q: want pulsar://host:port", l.Advertise)
+		}
+	case l.Protocol == "pulsar":
+		if host, _, err := net.SplitHostPort(l.Bind); err == nil && unspecified(host) {
+			v.fault(path, "missing: clients cannot connect to %s; write the pulsar://host:port they shall use", l.Bind)
+		}
+	case l.Protocol != "rocketmq" && l.Advertise != "":
+		v.fault(path, "belongs to pulsar and rocketmq")
+	}
+}
+
+func unspecified(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
+}
+
+func (v *validator) hostPort(path, addr string) (host string, ok bool) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		v.fault(path, "%q: want host:port", addr)
+		return "", false
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		v.fault(path, "%q: %q is no port", addr, port)
+		return "", false
+	}
+	return host, true
+}
+
+// bind checks an address to listen on. Without authentication it has to be on loopback, unless that was written down.
+func (v *validator) bind(path, addr string, seen map[string]string) {
+	if addr == "" {
+		v.fault(path, "empty")
+		return
+	}
+	host, ok := v.hostPort(path, addr)
+	if !ok {
+		return
+	}
+	if other, dup := seen[addr]; dup && !strings.HasSuffix(addr, ":0") {
+		v.fault(path, "%s is taken by %s", addr, other)
+	}
+	seen[addr] = path
+	ip, err := netip.ParseAddr(host)
+	loopback := host == "localhost" || err == nil && ip.IsLoopback()
+	if !loopback && (v.c.Auth == nil || !v.c.Auth.Anonymous) {
+		v.fault(path, "%s is not on loopback and nobody is asked who he is: write auth: {anonymous: true} if that is meant", addr)
+	}
+}
+
+func (v *validator) defaults() {
+	d := v.c.Defaults
+	if _, err := core.ParseTopicName("x", d.Tenant, d.Namespace); err != nil {
+		v.fault("defaults", "%q/%q: a tenant and a namespace are letters, digits and -=:._", d.Tenant, d.Namespace)
+	}
+	v.partitions("defaults.partitions", d.Partitions, 0)
+	v.partitions("defaults.rocketmq_queues", d.RocketMQQueues, 1)
+}
+
+func (v *validator) partitions(path string, n, least int32) {
+	if n < least || n > maxPartitions {
+		v.fault(path, "%d: want %d to %d", n, least, maxPartitions)
+	}
+}
+
+func (v *validator) topicName(path, name string) (core.TopicName, bool) {
+	n, err := core.ParseTopicName(name, v.c.Defaults.Tenant, v.c.Defaults.Namespace)
+	if err != nil {
+		v.fault(path, "%s", strings.TrimSuffix(err.Error(), ": "+core.ErrInvalid.Error()))
+	}
+	return n, err == nil
+}
+
+func (v *validator) topics() {
+	seen := map[core.TopicName]string{}
+	aliases := map[[2]string]string{}
+	for _, name := range v.c.Topics.Keys {
+		t, path := v.c.Topics.Values[name], "topics["+name+"]"
+		n, ok := v.topicName(path, name)
+		if other, dup := seen[n]; ok && dup {
+			v.fault(path, "duplicate: %s is the same topic", other)
+		}
+		seen[n] = name
+		v.partitions(path+".partitions", t.Partitions, 0)
+		v.oneOf(path+".placement", t.Placement, "client", "key")
+		if t.Backlog.WhenFull != "" {
+			v.oneOf(path+".backlog.when_full", t.Backlog.WhenFull, "reject", "block", "drop_oldest")
+		}
+		protocols := make([]string, 0, len(t.Names))
+		for protocol := range t.Names {
+			protocols = append(protocols, protocol)
+		}
+		slices.Sort(protocols)
+		for _, protocol := range protocols {
+			at, alias := path+".names."+protocol, t.Names[protocol]
+			v.oneOf(at, protocol, "pulsar", "rocketmq")
+			if other, dup := aliases[[2]string{protocol, alias}]; dup {
+				v.fault(at, "duplicate: %s is called %q too", other, alias)
+			}
+			if alias == "" {
+				v.fault(at, "empty")
+			}
+			aliases[[2]string{protocol, alias}] = name
+		}
+	}
+}
+
+func (v *validator) groups() {
+	for _, topic := range v.c.Groups.Keys {
+		path := "groups[" + topic + "]"
+		if n, ok := v.topicName(path, topic); ok {
+			v.known(path, n)
+		}
+		seen := map[string]bool{}
+		for i, g := range v.c.Groups.Values[topic] {
+			if g == "" || seen[g] {
+				v.fault(fmt.Sprintf("%s[%d]", path, i), "%q: empty or duplicate", g)
+			}
+			seen[g] = true
+		}
+	}
+}
+
+// known refuses a topic that nobody declares and no client could create.
+func (v *validator) known(path string, n core.TopicName) {
+	if _, ok := v.c.topic(n); !ok && !v.c.Defaults.AutoCreate {
+		v.fault(path, "%s is not declared under topics, and defaults.auto_create is off", n)
+	}
+}
+
+func (v *validator) mappedTopics() {
+	for i, m := range v.c.Mappings {
+		// Exactly one side names a topic, or Routes would have failed.
+		if m.From.Topic != "" {
+			v.known(fmt.Sprintf("mappings[%d].from.topic", i), v.c.topicName(m.From.Topic))
+		} else {
+			v.known(fmt.Sprintf("mappings[%d].to.topic", i), v.c.topicName(m.To.Topic))
+		}
+	}
+	if t := v.c.Unmatched.Topic; t != "" {
+		v.known("unmatched.topic", v.c.topicName(t))
+	} else if !v.c.Unmatched.Reject {
+		v.known("unmatched", v.c.topicName("mqtt"))
+	}
+}
+
+func (v *validator) rest() {
+	switch v.c.Durability.Mode {
+	case "fsync":
+	case "interval":
+		v.fault("durability.mode", "interval is not supported yet")
+	default:
+		v.oneOf("durability.mode", v.c.Durability.Mode, "fsync", "interval")
+	}
+	if u := v.c.Unmatched; u.word != "" && !u.Reject {
+		v.fault("unmatched", "%q is neither reject nor {topic: …, key: …}", u.word)
+	}
+	if w := v.c.Durability.Window; w < 0 || w > Duration(1e9) {
+		v.fault("durability.window", "want 0s to 1s")
+	}
+	if v.c.Limits.Connections < 1 {
+		v.fault("limits.connections", "%d: want at least 1", v.c.Limits.Connections)
+	}
+	if n := v.c.Limits.MaxPayload; n < 1 || n > maxPayload {
+		v.fault("limits.max_payload", "want 1B to 256MiB")
+	}
+	if len(v.c.Links) > 0 {
+		v.fault("links", "not supported yet")
+	}
+}
+
+// Warnings lists what works but may surprise.
+func (c *Config) Warnings(t *routing.Table) (out []string) {
+	for _, w := range t.Warnings() {
+		if topic, _ := c.topic(w.Topic); topic.Partitions > 1 {
+			out = append(out, w.Path+": "+w.Message)
+		}
+	}
+	for _, name := range c.Topics.Keys {
+		if t := c.Topics.Values[name]; t.Partitions > 1 && t.Placement == "client" {
+			out = append(out, fmt.Sprintf("topics[%s].placement: client: producers of different client families put one key in different partitions", name))
+		}
+	}
+	return out
+}
