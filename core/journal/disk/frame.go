@@ -1,0 +1,63 @@
+package disk
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"isthmus/core/journal"
+)
+
+// A record on disk, little-endian, aligned to 8 bytes:
+//
+//	 0  u32  CRC32C of everything from byte 4 to the end of the padding
+//	 4  u32  length of the block
+//	 8  u64  Seq
+//	16  u64  generation of the segment
+//	24  the block, then zeros up to the next multiple of 8
+//
+// The generation is drawn at random when a segment comes into use. Bytes of the file's earlier life
+// carry another one, and no producer can put a frame of this segment into a message.
+const frameHeader = 24
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func frameSize(block int) int64 { return int64(frameHeader+block+7) &^ 7 }
+
+func appendFrame(dst []byte, generation uint64, seq journal.Seq, block []byte) []byte {
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(block)))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(seq))
+	dst = binary.LittleEndian.AppendUint64(dst, generation)
+	dst = append(dst, block...)
+	for (len(dst)-start)%8 != 0 {
+		dst = append(dst, 0)
+	}
+	f := dst[start:]
+	binary.LittleEndian.PutUint32(f, crc32.Checksum(f[4:], castagnoli))
+	return dst
+}
+
+// frame is the header of a record as found; nothing in it is trusted yet.
+type frame struct {
+	crc, length uint32
+	seq         journal.Seq
+	generation  uint64
+}
+
+func parseFrame(b []byte) frame {
+	return frame{
+		crc:        binary.LittleEndian.Uint32(b),
+		length:     binary.LittleEndian.Uint32(b[4:]),
+		seq:        journal.Seq(binary.LittleEndian.Uint64(b[8:])),
+		generation: binary.LittleEndian.Uint64(b[16:]),
+	}
+}
+
+// size is the number of bytes that the frame claims to fill.
+func (f frame) size() int64 { return (frameHeader + int64(f.length) + 7) &^ 7 }
+
+// whole tells whether b, of f.size() bytes, is what was written.
+func (f frame) whole(b []byte) bool {
+	return crc32.Checksum(b[4:], castagnoli) == f.crc
+}

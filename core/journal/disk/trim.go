@@ -1,0 +1,77 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"isthmus/core/journal"
+)
+
+// Trim implements journal.Journal: whole segments, never the last one.
+func (j *Journal) Trim(ctx context.Context, before journal.Seq) error {
+	select {
+	case j.trimming <- struct{}{}:
+		defer func() { <-j.trimming }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for {
+		if err := errors.Join(j.stopped(), ctx.Err()); err != nil {
+			return err
+		}
+		s := j.detach(before)
+		if s == nil {
+			return nil
+		}
+		if err := j.discard(s); err != nil {
+			j.reattach(s)
+			return fmt.Errorf("trim journal %s: %w", j.name, err)
+		}
+	}
+}
+
+func (j *Journal) detach(before journal.Seq) *segment {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.mu.segments) < 2 || j.mu.segments[0].next > before {
+		return nil
+	}
+	s := j.mu.segments[0]
+	s.dropped.Store(true)
+	j.mu.segments = j.mu.segments[1:]
+	return s
+}
+
+func (j *Journal) reattach(s *segment) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s.dropped.Store(false)
+	j.mu.segments = append([]*segment{s}, j.mu.segments...)
+}
+
+// discard frees or deletes the file, durably, before the next one may follow: a chain with a hole
+// would be taken for damage.
+func (j *Journal) discard(s *segment) error {
+	j.mu.Lock()
+	keep := s.capacity == j.opt.SegmentMax && len(j.mu.free) < freeSegments
+	j.mu.Unlock()
+	free := filepath.Join(j.dir, fmt.Sprintf("%020d%s", s.base, freeExt))
+	var err error
+	if keep {
+		err = j.opt.FS.Rename(s.path, free)
+	} else if err = j.opt.FS.Remove(s.path); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err == nil {
+		err = j.opt.FS.SyncDir(j.dir)
+	}
+	if err == nil && keep {
+		j.mu.Lock()
+		j.mu.free = append(j.mu.free, free)
+		j.mu.Unlock()
+	}
+	return err
+}
