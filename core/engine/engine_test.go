@@ -375,3 +375,30 @@ func TestFollowGivesWhatIsCommittedAfterTheStamp(t *testing.T) {
 		}
 	}
 }
+
+func TestResetDeliversFromThere(t *testing.T) {
+	bed := enginetest.New(t, nil)
+	topic := bed.Topic(t, "event", 0)
+	g := begin(t, topic, "g", engine.Latest)
+	p := newPublisher(bed.Engine)
+	for i := range 10 {
+		p.publish(t, topic.Partition(0), "k", fmt.Sprint(i))
+	}
+	c, in := join(t, g, "c", core.Exclusive, 100)
+	for range 10 {
+		receive(t, in.got, "delivery")
+	}
+	c.AckThrough(0, 8)
+	if err := g.Reset(0, 3); err != nil {
+		t.Fatal(err)
+	}
+	for i := 3; i < 10; i++ {
+		if d := receive(t, in.got, "delivery"); d.Entry.Base != core.Offset(i) {
+			t.Fatalf("offset %d after a reset, want %d", d.Entry.Base, i)
+		}
+	}
+	c.Leave()
+	if err := g.Reset(0, 5); err != nil || g.Mark(0) != 5 {
+		t.Fatalf("mark %d, %v", g.Mark(0), err)
+	}
+}

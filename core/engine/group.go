@@ -182,6 +182,31 @@ func (p *Partition) start(s Start) (core.Offset, error) {
 	return end, nil
 }
 
+// Reset moves a group's cursor of one partition: next (clamped to what is retained) is the next offset delivered. What was
+// acknowledged beyond it and what is in flight is forgotten; consumers stay. In effect on return, saved at the next tick.
+func (g *Group) Reset(partition int32, next core.Offset) error {
+	p := g.topic.Partition(partition)
+	if p == nil {
+		return fmt.Errorf("%s has no partition %d: %w", g.topic.name, partition, core.ErrInvalid)
+	}
+	first, end := p.Bounds()
+	cur := core.Cursor{Next: min(max(next, first), end)}
+	g.changes.Lock()
+	defer g.changes.Unlock()
+	if g.gone {
+		return fmt.Errorf("group %s of %s: %w", g.name, g.topic.name, core.ErrGroupNotFound)
+	}
+	if r := g.runners[p.log]; r != nil {
+		return r.ask(func() error { return r.reset(partition, cur) })
+	}
+	gp := g.parts[partition]
+	gp.place(meta.CursorRecord{Cursor: cur, Committed: true})
+	gp.mu.Lock()
+	defer gp.mu.Unlock()
+	gp.mu.version++
+	return nil
+}
+
 // DeleteGroup ends a group: its consumers are detached, its cursors are forgotten.
 func (t *Topic) DeleteGroup(name string) error {
 	g, err := t.Group(name)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"isthmus/core"
 	"isthmus/core/dispatch"
@@ -27,6 +28,7 @@ type input struct {
 }
 
 // maxMail bounds a mailbox: whoever posts more waits until the runner has read, which stops the reader of that socket.
+// While the runner is handing over it is the one that may be posting, from inside a Sink, so then nobody waits.
 const maxMail = 1 << 16
 
 // mailbox is how a runner is told things: many post, the runner takes all at once. The mutex is a leaf.
@@ -37,8 +39,9 @@ type mailbox struct {
 		in     []input
 		closed bool
 	}
-	bell  chan struct{} // capacity 1
-	taken []input       // owned by the runner
+	bell   chan struct{} // capacity 1
+	giving atomic.Bool   // the runner is calling Sinks
+	taken  []input       // owned by the runner
 }
 
 func (m *mailbox) init() {
@@ -56,7 +59,7 @@ func (m *mailbox) wake() {
 // post reports false when the runner has ended.
 func (m *mailbox) post(in input) bool {
 	m.mu.Lock()
-	for len(m.mu.in) >= maxMail && !m.mu.closed {
+	for len(m.mu.in) >= maxMail && !m.mu.closed && !m.giving.Load() {
 		m.mu.room.Wait()
 	}
 	if m.mu.closed {

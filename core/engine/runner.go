@@ -218,11 +218,24 @@ func (r *runner) leave(c *Consumer) {
 	r.seated.Add(-1)
 }
 
+func (r *runner) reset(partition int32, cur core.Cursor) error {
+	for _, rp := range r.parts {
+		if rp.gp.p.index == partition {
+			rp.state.Reset(cur)
+			clear(rp.fresh)
+			rp.changed = true
+			rp.gp.mark.Store(cur.Next)
+		}
+	}
+	return nil
+}
+
 // round gives every partition one turn and hands over what was assigned; true when there may be more to do.
 func (r *runner) round(ctx context.Context) (more bool) {
 	for _, s := range r.order {
 		s.account.Permits += s.c.credit.Swap(0)
 	}
+	r.mail.giving.Store(true)
 	for i := range r.parts {
 		rp := r.parts[(i+r.turn)%len(r.parts)]
 		if r.serve(ctx, rp) {
@@ -240,6 +253,7 @@ func (r *runner) round(ctx context.Context) (more bool) {
 		}
 		s.settle(r)
 	}
+	r.mail.giving.Store(false)
 	return more
 }
 
