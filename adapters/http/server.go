@@ -120,6 +120,8 @@ func (s *Server) Run(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		ConnState:         s.count,
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	stopped := make(chan error, 1)
 	go func() { // awaited below
 		<-ctx.Done()
@@ -131,11 +133,13 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		stopped <- nil
 	}()
-	if err := h.Serve(s.ln); !errors.Is(err, nethttp.ErrServerClosed) {
-		return fmt.Errorf("http listener %s: %w", s.Addr(), err)
-	}
+	served := h.Serve(s.ln)
+	stop()
 	if err := <-stopped; err != nil {
 		s.log.Warn("http requests cut off", "err", err)
+	}
+	if !errors.Is(served, nethttp.ErrServerClosed) {
+		return fmt.Errorf("http listener %s: %w", s.Addr(), served)
 	}
 	return nil
 }
