@@ -75,6 +75,7 @@ func (l *log) take() *buffer {
 	}
 	l.buf.active, l.buf.spare = l.buf.spare, nil
 	l.buf.active.number = b.number + 1
+	l.buf.flying = b.number
 	l.buf.recent.before, l.buf.recent.last, l.buf.recent.both = l.buf.recent.last, len(b.touched), b.again
 	l.buf.space.Broadcast()
 	l.buf.Unlock()
@@ -102,13 +103,14 @@ func (l *log) write(b *buffer) bool {
 	}
 	l.show(seq, block)
 	now := time.Now()
+	l.landed(now)
 	l.eng.metrics.committed(now.Sub(start), b.count, len(block))
 	l.complete(b, nil)
 	for i := range b.extents[:b.n] {
 		b.extents[i].p.watch.notify(b.extents[i].p.committed.Load())
 	}
 	l.eng.notifyFollowers()
-	l.recycle(b, now)
+	l.recycle(b)
 	return true
 }
 
@@ -125,9 +127,16 @@ func (l *log) complete(b *buffer, err error) {
 	}
 }
 
-// recycle makes the buffer the spare one. Only now may its receipts be forgotten: until here they say that their
-// producer has something on its way.
-func (l *log) recycle(b *buffer, now time.Time) {
+// landed notes that nothing is on its way to the disk, before anybody is acknowledged: who writes after its
+// acknowledgement has waited for it.
+func (l *log) landed(now time.Time) {
+	l.buf.Lock()
+	defer l.buf.Unlock()
+	l.buf.flying, l.buf.recent.at = 0, now
+}
+
+// recycle makes the buffer the spare one.
+func (l *log) recycle(b *buffer) {
 	l.buf.Lock()
 	defer l.buf.Unlock()
 	for _, a := range b.touched {
@@ -136,7 +145,6 @@ func (l *log) recycle(b *buffer, now time.Time) {
 		a.receipts[p] = a.receipts[p][:0]
 	}
 	b.reset()
-	l.buf.recent.at = now
 	l.buf.spare = b
 }
 

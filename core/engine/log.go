@@ -33,6 +33,7 @@ type log struct {
 		space  sync.Cond // a block was taken away, or the log failed
 		active *buffer
 		spare  *buffer
+		flying uint64 // number of the block that is on its way to the disk, 0 = none
 		recent recent
 		failed error
 	}

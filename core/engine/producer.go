@@ -113,7 +113,7 @@ func (a *appender) append(p *Partition, e *core.Entry, token uint64, size int) e
 // l.buf. A producer that writes while its last block is still on its way to the disk does not wait for acknowledgements:
 // for two blocks it makes its blocks wait for the window, or 20 000 messages a second would be 10 000 commits.
 func (l *log) join(a *appender, b *buffer, n uint64) {
-	if len(a.receipts[(n-1)&1]) > 0 {
+	if a.block == n-1 && l.buf.flying == n-1 {
 		a.openTill = n + 2
 	}
 	b.open = b.open || a.openTill >= n
