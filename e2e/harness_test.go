@@ -35,7 +35,7 @@ func newBed(t *testing.T, c gateway.Config, limit time.Duration) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := gateway.New(binary, dir, c)
+	g, err := gateway.New(gatewayBinary, dir, c)
 	if err != nil {
 		t.Fatal(err)
 	}

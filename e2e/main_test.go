@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	binary string // the gateway, built once
-	work   string // e2e/.work: caches of builds, ignored by git
+	gatewayBinary string // the gateway, built once
+	work          string // e2e/.work: caches of builds, ignored by git
 )
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func setUp() error {
 	work = filepath.Join(root, "e2e", ".work")
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
-	binary, err = gateway.Build(ctx, root, work)
+	gatewayBinary, err = gateway.Build(ctx, root, work)
 	return err
 }
 
