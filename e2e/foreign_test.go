@@ -1,0 +1,258 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+
+	"isthmus/e2e/clients"
+	"isthmus/e2e/gateway"
+)
+
+// Clients in other languages. Each makes its program once, into e2e/.work.
+
+// need finds a tool. On a desk its absence skips the test; in CI nothing may be skipped.
+func need(t *testing.T, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatalf("%s is not installed, and CI skips nothing", tool)
+			}
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+}
+
+// prepared runs a build step once per process.
+func prepared(t *testing.T, once func() error) {
+	t.Helper()
+	if err := once(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var javaBuild = sync.OnceValue(func() error {
+	return command("java", "mvn", "-q", "-B", "-De2e.work="+work, "package")
+})
+
+var pythonBuild = sync.OnceValue(func() error {
+	venv := filepath.Join(work, "python")
+	if _, err := os.Stat(filepath.Join(venv, "bin", "python")); err != nil {
+		if err := command("python", "python3", "-m", "venv", venv); err != nil {
+			return err
+		}
+	}
+	return command("python", filepath.Join(venv, "bin", "pip"), "install", "-q", "-r", "requirements.txt")
+})
+
+func command(dir, name string, args ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+func java(t *testing.T, main string) []string {
+	t.Helper()
+	need(t, "java", "mvn")
+	prepared(t, javaBuild)
+	dir := filepath.Join(work, "java")
+	return []string{"java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8",
+		"-cp", dir + "/e2e-java.jar:" + dir + "/lib/*", "isthmus." + main}
+}
+
+func python(t *testing.T) []string {
+	t.Helper()
+	need(t, "python3")
+	prepared(t, pythonBuild)
+	return []string{filepath.Join(work, "python", "bin", "python"), "python/pulsar_main.py"}
+}
+
+// run starts a program and returns its lines.
+func (b *bed) run(program []string, args ...string) []string {
+	b.Helper()
+	args = append(program[1:len(program):len(program)], args...)
+	cmd := exec.CommandContext(b.ctx, program[0], args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		b.Fatalf("%s: %v\n%.4000s%.4000s", filepath.Base(program[0]), err, errs.String(), out.String())
+	}
+	var lines []string
+	for s := bufio.NewScanner(&out); s.Scan(); {
+		lines = append(lines, s.Text())
+	}
+	return lines
+}
+
+type foreignMessage struct {
+	Key, Tag, Body string
+	Partition      int
+	Offset         int64
+	PublishTime    int64 `json:"publish_time"`
+	EventTime      int64 `json:"event_time"`
+	Props          map[string]string
+}
+
+// messages parses what a foreign consumer printed; lines that are no JSON object are its own chatter.
+func messages(t *testing.T, lines []string) []clients.Message {
+	t.Helper()
+	var ms []clients.Message
+	for _, l := range lines {
+		if !strings.HasPrefix(l, "{") {
+			continue
+		}
+		var f foreignMessage
+		if err := json.Unmarshal([]byte(l), &f); err != nil {
+			t.Fatalf("%v in %q", err, l)
+		}
+		body, err := base64.StdEncoding.DecodeString(f.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ms = append(ms, clients.Message{Key: f.Key, Tag: f.Tag, Body: body, Partition: f.Partition, Offset: f.Offset, Props: f.Props,
+			PublishTime: time.UnixMilli(f.PublishTime), EventTime: time.UnixMilli(f.EventTime)})
+	}
+	return ms
+}
+
+const foreignCount, foreignKeys = 300, 17
+
+// judgeForeign wants each of the foreign producer's messages once, in order per key.
+func judgeForeign(t *testing.T, lang string, ms []clients.Message) {
+	t.Helper()
+	last, seen := map[string]int{}, map[int]bool{}
+	for _, m := range ms {
+		var i int
+		if _, err := fmt.Sscanf(string(m.Body), lang+" %d", &i); err != nil {
+			t.Fatalf("body %q", m.Body)
+		}
+		if m.Key != fmt.Sprintf("key-%d", i%foreignKeys) || m.Props["n"] != fmt.Sprint(i) || m.Props["unit"] != "°C" {
+			t.Fatalf("message %d: key %q props %v", i, m.Key, m.Props)
+		}
+		if prev, ok := last[m.Key]; ok && prev >= i {
+			t.Errorf("key %s: %d after %d", m.Key, i, prev)
+		}
+		if seen[i] {
+			t.Errorf("message %d twice", i)
+		}
+		last[m.Key], seen[i] = i, true
+	}
+	if len(seen) != foreignCount {
+		t.Errorf("%d of %d messages", len(seen), foreignCount)
+	}
+}
+
+// foreignPulsar lets a foreign Pulsar client produce for everybody and consume what MQTT devices published.
+func foreignPulsar(t *testing.T, lang string, program []string) {
+	b := newBed(t, matrix, 2*time.Minute)
+	topic := "persistent://acme/out/by-batch"
+	sub := b.mqttSub("m", "by-batch/+")
+	byRocketMQ := b.rocketmqConsumer("by-batch", "g", true)
+	b.run(program, "produce", "pulsar://"+b.Pulsar, topic, fmt.Sprint(foreignCount), fmt.Sprint(foreignKeys))
+	k := b.consume(topic, "go", "c", pulsar.Exclusive)
+	defer k.Close()
+	got := b.take(k, foreignCount, 20*time.Second)
+	judgeForeign(t, lang, got)
+	for _, m := range got {
+		if m.EventTime.UnixMilli() < 1_600_000_000_000 || m.EventTime.UnixMilli() >= 1_600_000_000_000+foreignCount {
+			t.Fatalf("event time %s", m.EventTime)
+		}
+	}
+	judgeForeign(t, lang, b.take(byRocketMQ, foreignCount, 30*time.Second))
+	fromMQTT := b.take(sub, foreignCount, 10*time.Second)
+	for i := range fromMQTT {
+		fromMQTT[i].Key = strings.TrimPrefix(fromMQTT[i].Topic, "by-batch/")
+	}
+	judgeForeign(t, lang, fromMQTT)
+
+	b.publish(foreignCount, func(i int) string { return fmt.Sprintf("by-mqtt/key-%d", i%foreignKeys) })
+	for _, kind := range []string{"Failover", "Shared"} {
+		lines := b.run(program, "consume", "pulsar://"+b.Pulsar, "persistent://acme/out/by-mqtt", "sub-"+kind, kind, fmt.Sprint(foreignCount), "30")
+		exactlyOnce(b, foreignCount, messages(t, lines))
+	}
+}
+
+func TestJavaPulsar(t *testing.T)   { foreignPulsar(t, "java", java(t, "PulsarMain")) }
+func TestPythonPulsar(t *testing.T) { foreignPulsar(t, "python", python(t)) }
+
+func TestJavaRocketMQ(t *testing.T) {
+	program := java(t, "RocketMQMain")
+	b := newBed(t, matrix, 2*time.Minute)
+	sub := b.mqttSub("m", "by-rocketmq/+")
+	b.run(program, "produce", b.NameServer, "by-rocketmq", fmt.Sprint(foreignCount), fmt.Sprint(foreignKeys))
+	k := b.consume("persistent://acme/out/by-rocketmq", "go", "c", pulsar.Exclusive)
+	defer k.Close()
+	judgeForeign(t, "java", b.take(k, foreignCount, 20*time.Second))
+	judgeForeign(t, "java", b.take(b.rocketmqConsumer("by-rocketmq", "go", true), foreignCount, 30*time.Second))
+	fromMQTT := b.take(sub, foreignCount, 10*time.Second)
+	for i := range fromMQTT {
+		fromMQTT[i].Key = strings.TrimPrefix(fromMQTT[i].Topic, "by-rocketmq/")
+	}
+	judgeForeign(t, "java", fromMQTT)
+
+	b.publish(foreignCount, func(i int) string { return fmt.Sprintf("by-mqtt/key-%d", i%foreignKeys) })
+	for _, mode := range []string{"orderly", "concurrently"} {
+		lines := b.run(program, "consume", b.NameServer, "by-mqtt", "java-"+mode, mode, fmt.Sprint(foreignCount), "40")
+		exactlyOnce(b, foreignCount, messages(t, lines))
+	}
+}
+
+func TestMosquittoTools(t *testing.T) {
+	need(t, "mosquitto_pub", "mosquitto_sub")
+	for _, version := range []string{"mqttv311", "mqttv5"} {
+		t.Run(version, func(t *testing.T) {
+			b := newBed(t, gateway.Event, time.Minute)
+			host, port, _ := strings.Cut(b.MQTT, ":")
+			args := []string{"-h", host, "-p", port, "-V", version, "-q", "1"}
+			sub := exec.CommandContext(b.ctx, "mosquitto_sub", append(args, "-t", "devices/+/telemetry", "-C", "20", "-v", "-d")...)
+			out, err := sub.StdoutPipe()
+			b.must(err)
+			b.must(sub.Start())
+			defer sub.Process.Kill()
+			lines := bufio.NewScanner(out)
+			for lines.Scan() && !strings.Contains(lines.Text(), "Subscribed (mid") {
+			}
+			k := b.consume(event, "s", "c", pulsar.Failover)
+			defer k.Close()
+			pub := exec.CommandContext(b.ctx, "mosquitto_pub", append(args, "-t", "devices/mosq/telemetry", "-l")...)
+			var in strings.Builder
+			for i := range 20 {
+				fmt.Fprintln(&in, i)
+			}
+			pub.Stdin = strings.NewReader(in.String())
+			if text, err := pub.CombinedOutput(); err != nil {
+				t.Fatalf("mosquitto_pub: %v\n%s", err, text)
+			}
+			exactlyOnce(b, 20, b.take(k, 20, 10*time.Second))
+			var got []string
+			for len(got) < 20 && lines.Scan() {
+				if n, ok := strings.CutPrefix(lines.Text(), "devices/mosq/telemetry "); ok {
+					got = append(got, n)
+				}
+			}
+			for i := range 20 {
+				if i >= len(got) || got[i] != fmt.Sprint(i) {
+					t.Fatalf("mosquitto_sub printed %v", got)
+				}
+			}
+		})
+	}
+}
