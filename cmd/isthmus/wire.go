@@ -3,10 +3,212 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/url"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+
+	"isthmus/adapters/http"
+	"isthmus/adapters/mqtt"
+	"isthmus/adapters/pulsar"
+	"isthmus/adapters/rocketmq"
+	"isthmus/core"
+	"isthmus/core/auth"
+	"isthmus/core/engine"
+	"isthmus/core/journal/disk"
+	"isthmus/core/meta/bolt"
+	"isthmus/routing"
 )
 
-// run composes the gateway and keeps it running until ctx ends.
-func run(context.Context, *Config, *slog.Logger) error {
-	return errors.New("not wired")
+// server is what every adapter is to the wiring.
+type server interface {
+	Listen() error
+	Run(ctx context.Context) error
+}
+
+// run composes the gateway and keeps it running until ctx ends. The engine starts before the adapters and stops after
+// them, so that what a client was promised is written down.
+func run(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	store, err := bolt.Open(filepath.Join(cfg.Node.DataDir, "meta.db"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	journals, err := disk.New(journalOptions(cfg, log))
+	if err != nil {
+		return err
+	}
+	eng, err := engine.Open(ctx, engine.Config{
+		Journals: journals, Meta: store, Log: log, Registerer: metrics,
+		Decoders: map[core.Format]core.Decoder{core.FormatPulsar: pulsar.Decode, core.FormatRocketMQ: rocketmq.Decode},
+		Defaults: engine.Defaults{
+			Tenant: cfg.Defaults.Tenant, Namespace: cfg.Defaults.Namespace, AutoCreate: cfg.Defaults.AutoCreate,
+			Partitions: cfg.Defaults.Partitions, RocketMQQueues: cfg.Defaults.RocketMQQueues,
+		},
+		Window: time.Duration(cfg.Durability.Window), MaxMessage: int(cfg.Limits.MaxPayload) + 1<<20,
+	})
+	if err != nil {
+		return err
+	}
+	stop := runEngine(ctx, eng)
+	defer func() { err = errors.Join(err, stop()) }()
+	if err := declare(cfg, eng); err != nil {
+		return err
+	}
+	routes, err := cfg.Routes()
+	if err != nil {
+		return err
+	}
+
+	everybody := auth.Anonymous{Tenant: cfg.Defaults.Tenant}
+	var ready readiness
+	ready.eng = eng
+	var servers []server
+	for _, name := range cfg.Listeners.Keys {
+		l := cfg.Listeners.Values[name]
+		switch l.Protocol {
+		case "mqtt":
+			table := func() *routing.Table { return routes }
+			servers = append(servers, mqtt.New(mqttConfig(cfg, name, l), eng, table, everybody, everybody, log))
+		case "pulsar":
+			servers = append(servers, pulsar.New(pulsarConfig(cfg, l), eng, everybody, everybody, log))
+		case "rocketmq":
+			servers = append(servers, rocketmq.New(rocketmqConfig(cfg, l), eng, everybody, everybody, log))
+		case "http":
+			servers = append(servers, http.New(http.Config{Bind: l.Bind}, metrics, ready.check, log))
+		}
+	}
+	mountLookups(servers)
+	return serveAll(ctx, servers, &ready, log)
+}
+
+// runEngine starts the engine; the returned function stops it and waits.
+func runEngine(ctx context.Context, eng *engine.Engine) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- eng.Run(ctx) }()
+	return func() error {
+		cancel()
+		return <-ended
+	}
+}
+
+// serveAll opens every socket before it serves any, so that a taken port stops the start and nothing else.
+func serveAll(ctx context.Context, servers []server, ready *readiness, log *slog.Logger) error {
+	for _, s := range servers {
+		if err := s.Listen(); err != nil {
+			return err
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, s := range servers {
+		group.Go(func() error { return s.Run(ctx) })
+	}
+	ready.up.Store(true)
+	log.Info("gateway ready")
+	err := group.Wait()
+	ready.up.Store(false)
+	log.Info("gateway stopping")
+	return err
+}
+
+// mountLookups lets the HTTP listener answer what Pulsar clients with an http:// service URL ask.
+func mountLookups(servers []server) {
+	var web *http.Server
+	var broker *pulsar.Server
+	for _, s := range servers {
+		switch s := s.(type) {
+		case *http.Server:
+			web = s
+		case *pulsar.Server:
+			broker = s
+		}
+	}
+	if web != nil && broker != nil {
+		h := broker.HTTP()
+		web.Mount("/lookup/", h)
+		web.Mount("/admin/", h)
+	}
+}
+
+// readiness says whether the gateway takes traffic.
+type readiness struct {
+	up  atomic.Bool
+	eng *engine.Engine
+}
+
+func (r *readiness) check() error {
+	if !r.up.Load() {
+		return errors.New("starting or stopping")
+	}
+	return r.eng.Health()
+}
+
+// declare creates what the configuration names: topics with journals of their own, and groups that exist before their
+// first consumer.
+func declare(cfg *Config, eng *engine.Engine) error {
+	groups := map[core.TopicName][]string{}
+	var names []core.TopicName
+	for _, key := range cfg.Topics.Keys {
+		names = append(names, cfg.topicName(key))
+	}
+	for _, key := range cfg.Groups.Keys {
+		n := cfg.topicName(key)
+		if _, declared := cfg.topic(n); !declared && groups[n] == nil {
+			names = append(names, n)
+		}
+		groups[n] = append(groups[n], cfg.Groups.Values[key]...)
+	}
+	for _, n := range names {
+		t, _ := cfg.topic(n)
+		_, err := eng.DeclareTopic(n, engine.TopicSpec{
+			Partitions: t.Partitions, ByKey: t.Placement == "key", Names: t.Names,
+			Retention: time.Duration(t.Retention.Age), Groups: groups[n],
+		})
+		if err != nil {
+			return fmt.Errorf("declare %s: %w", n, err)
+		}
+	}
+	return nil
+}
+
+func journalOptions(cfg *Config, log *slog.Logger) disk.Options {
+	o := disk.Options{Dir: filepath.Join(cfg.Node.DataDir, "journals"), Log: log}
+	if cfg.Durability.Mode == "interval" {
+		o.Sync = disk.Interval
+		log.Warn("messages are acknowledged before they are on the disk", "durability", "interval", "interval", "100ms")
+	}
+	return o
+}
+
+func mqttConfig(cfg *Config, name string, l ListenerConfig) mqtt.Config {
+	c := mqtt.DefaultConfig()
+	c.Bind, c.Listener = l.Bind, name
+	c.Connections, c.MaxPayload = cfg.Limits.Connections, int(cfg.Limits.MaxPayload)
+	return c
+}
+
+func pulsarConfig(cfg *Config, l ListenerConfig) pulsar.Config {
+	c := pulsar.NewConfig()
+	c.Bind, c.Connections, c.MaxMessageSize = l.Bind, cfg.Limits.Connections, int(cfg.Limits.MaxPayload)
+	if u, err := url.Parse(l.Advertise); err == nil && u.Host != "" {
+		c.Advertise = u.Host
+	}
+	return c
+}
+
+func rocketmqConfig(cfg *Config, l ListenerConfig) rocketmq.Config {
+	return rocketmq.Config{
+		Bind: l.Bind, Broker: l.Broker, Advertise: l.Advertise, Connections: cfg.Limits.Connections,
+		MaxBody: min(int(cfg.Limits.MaxPayload), 15<<20),
+	}
 }

@@ -159,3 +159,9 @@ func (l *log) fail(err error) {
 	l.buf.Unlock()
 	l.complete(rest, err)
 }
+
+func (l *log) failure() error {
+	l.buf.Lock()
+	defer l.buf.Unlock()
+	return l.buf.failed
+}

@@ -148,6 +148,16 @@ func (e *Engine) Defaults() Defaults { return e.cfg.Defaults }
 // Metrics returns the counters that adapters share.
 func (e *Engine) Metrics() *Metrics { return e.metrics }
 
+// Health returns why the engine cannot take messages: the first journal that failed, or nil.
+func (e *Engine) Health() error {
+	for _, l := range e.allLogs() {
+		if err := l.failure(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (e *Engine) now() time.Time { return e.cfg.Now() }
 
 // Stamp grows with every committed block of the node.
