@@ -50,16 +50,16 @@ func fleetReaders(b *bed, see func(world string, m clients.Message)) {
 // The fleet: all of each device's messages, in order, at both back ends, none twice.
 func TestFleet(t *testing.T) {
 	b := newBed(t, gateway.Event, 3*time.Minute)
-	s := samples(t)
+	s := samples(b)
 	seen := map[string]*firstSeen{"pulsar": newFirstSeen(), "rocketmq": newFirstSeen()}
 	index := map[string]int{}
 	for d := range fleetDevices {
-		index[deviceName(d)] = d
+		index[clients.DeviceName(d)] = d
 	}
 	fleetReaders(b, func(world string, m clients.Message) {
 		n := number(m.Body)
 		seen[world].add(m.Key, n)
-		if d, ok := index[m.Key]; !ok || !bytes.Equal(m.Body, fleetBody(s, d, n)) {
+		if d, ok := index[m.Key]; !ok || !bytes.Equal(m.Body, s.Body(d, n)) {
 			t.Errorf("%s: %s message %d: body differs (%d bytes)", world, m.Key, n, len(m.Body))
 		}
 		if m.Props["deviceId"] != m.Key || m.Tag != "telemetry" {
@@ -82,14 +82,21 @@ func TestFleet(t *testing.T) {
 	}
 }
 
+func samples(b *bed) clients.Samples {
+	b.Helper()
+	s, err := clients.LoadSamples("testdata/payloads")
+	b.must(err)
+	return s
+}
+
 // runFleet publishes with every device at once and returns when all is acknowledged.
-func runFleet(b *bed, s []sample, pace time.Duration, acked func(d, i int)) {
+func runFleet(b *bed, s clients.Samples, pace time.Duration, acked func(d, i int)) {
 	b.Helper()
 	var wg sync.WaitGroup
 	for d := range fleetDevices {
 		wg.Go(func() {
-			dev := clients.Device{Addr: b.MQTT, ClientID: deviceName(d), Window: 8, Pace: pace, NoReconnect: pace == 0}
-			err := dev.Run(b.ctx, fleetEach, func(i int) clients.Publication { return fleetPublication(s, d, i) }, func(i int) {
+			dev := clients.Device{Addr: b.MQTT, ClientID: clients.DeviceName(d), Window: 8, Pace: pace, NoReconnect: pace == 0}
+			err := dev.Run(b.ctx, fleetEach, func(i int) clients.Publication { return s.Publication(d, i) }, func(i int) {
 				if acked != nil {
 					acked(d, i)
 				}

@@ -18,7 +18,7 @@ const kills = 5
 // stock clients that only reconnect.
 func TestKill(t *testing.T) {
 	b := newBed(t, gateway.Event, 6*time.Minute)
-	s := samples(t)
+	s := samples(b)
 	seen := map[string]*firstSeen{"pulsar": newFirstSeen(), "rocketmq": newFirstSeen()}
 	acks := &ackLog{through: map[int][]ackedAt{}}
 	killedReaders(b, seen, acks, t)
@@ -134,7 +134,7 @@ func denseOffsets(b *bed) {
 	b.Helper()
 	k := b.consume(event, "auditor", "c", pulsar.Exclusive)
 	defer k.Close()
-	b.produce(event, 0, 11*40, func(i int) string { return deviceName(i) }) // so that each partition has a last message to wait for
+	b.produce(event, 0, 11*40, func(i int) string { return clients.DeviceName(i) }) // so that each partition has a last message to wait for
 	at := map[int][]int64{}
 	marks := map[int]bool{}
 	for len(marks) < 11 {
