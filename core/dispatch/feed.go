@@ -26,12 +26,17 @@ func (f *feed) Cursor() core.Cursor { return f.cur }
 
 // Add leaves a gap before e alone: what lies in it is neither handed out nor acknowledged, unless Skip says so.
 func (f *feed) Add(e Entry) {
-	if e.end() <= f.Next() {
-		return // added already, or acknowledged as a whole
+	if e.end() <= f.read {
+		return // added already
 	}
 	f.read = e.end()
-	f.queue.push(e)
+	if left := f.cur.Unacked(e.span()); left > 0 {
+		f.queue.push(waiting{e, left})
+	}
 }
+
+// lookAhead bounds what is read before it can be handed out, whatever credit clients grant.
+const lookAhead = 16_384
 
 // rewind goes back to the mark. What is acknowledged beyond it will be skipped.
 func (f *feed) rewind() {
@@ -49,15 +54,30 @@ func (f *feed) reset(cur core.Cursor) {
 // ack acknowledges what of r was ever handed out and tells whether that changed anything.
 func (f *feed) ack(r core.Range) bool {
 	r.To = min(r.To, f.high)
-	changed := f.cur.Ack(r)
-	f.dirty = f.dirty || changed
-	return changed
+	return f.skip(r)
 }
 
+// skip acknowledges r, handed out or not.
 func (f *feed) skip(r core.Range) bool {
-	changed := f.cur.Ack(r)
-	f.dirty = f.dirty || changed
-	return changed
+	if !f.cur.Ack(r) {
+		return false
+	}
+	f.dirty = true
+	if f.queue.len() > 0 && r.To > f.queue.items[f.queue.head].Base {
+		f.recount()
+	}
+	return true
+}
+
+// recount brings the queue in line with the cursor. That is rare: acks reach into the queue only after a rewind.
+func (f *feed) recount() {
+	items := f.queue.items[f.queue.head:]
+	f.queue.clear()
+	for _, w := range items { // each is written at or before the place where it was read
+		if w.left = f.cur.Unacked(w.span()); w.left > 0 {
+			f.queue.push(w)
+		}
+	}
 }
 
 // hand gives e to m. left is how many of its messages are not acknowledged.
@@ -82,32 +102,38 @@ func (f *feed) end() Ready {
 	return r
 }
 
-// queue holds entries that were added and not handed out: no more than Want asked for, plus the rest of an entry.
-type queue struct {
-	entries  []Entry
-	head     int
-	messages int64
+// waiting is an entry that was added, and how many of its messages are not acknowledged: one at least.
+type waiting struct {
+	Entry
+	left int64
 }
 
-func (q *queue) len() int { return len(q.entries) - q.head }
+// queue holds what was added and not handed out: no more than Want asked for, plus the rest of an entry.
+type queue struct {
+	items    []waiting
+	head     int
+	messages int64 // the sum of left
+}
 
-func (q *queue) push(e Entry) {
-	if q.head > 0 && len(q.entries) == cap(q.entries) { // make room from what is gone rather than grow
-		q.entries = q.entries[:copy(q.entries, q.entries[q.head:])]
+func (q *queue) len() int { return len(q.items) - q.head }
+
+func (q *queue) push(w waiting) {
+	if q.head > 0 && len(q.items) == cap(q.items) { // make room from what is gone rather than grow
+		q.items = q.items[:copy(q.items, q.items[q.head:])]
 		q.head = 0
 	}
-	q.entries = append(q.entries, e)
-	q.messages += int64(e.Count)
+	q.items = append(q.items, w)
+	q.messages += w.left
 }
 
-func (q *queue) pop() Entry {
-	e := q.entries[q.head]
+func (q *queue) pop() waiting {
+	w := q.items[q.head]
 	q.head++
-	q.messages -= int64(e.Count)
-	if q.head == len(q.entries) {
+	q.messages -= w.left
+	if q.head == len(q.items) {
 		q.clear()
 	}
-	return e
+	return w
 }
 
-func (q *queue) clear() { q.entries, q.head, q.messages = q.entries[:0], 0, 0 }
+func (q *queue) clear() { q.items, q.head, q.messages = q.items[:0], 0, 0 }

@@ -15,11 +15,13 @@ type held struct {
 }
 
 // table keeps held entries in the order of their offsets, which is the order of their first delivery: entries join at the
-// end, and a search finds them. Settled ones leave when they are the majority.
+// end, and a search finds them. Settled ones leave in numbers, so that each entry is moved about once in its life.
 type table struct {
 	items    []held
-	settled  int // of items
+	head     int // the first item that is not settled
+	settled  int // of the items behind head
 	messages int64
+	waiting  int64 // of messages, those whose entry waits for redelivery
 }
 
 func (t *table) push(h held) {
@@ -27,16 +29,47 @@ func (t *table) push(h held) {
 	t.messages += h.left
 }
 
-// find returns the index of the first item that ends after o.
+// find returns the index of the first item at or behind head that ends after o.
 func (t *table) find(o core.Offset) int {
-	if len(t.items) == 0 || t.items[0].end() > o {
-		return 0
+	items := t.items[t.head:]
+	if len(items) == 0 || items[0].end() > o {
+		return t.head
 	}
-	return sort.Search(len(t.items), func(i int) bool { return t.items[i].end() > o })
+	return t.head + sort.Search(len(items), func(i int) bool { return items[i].end() > o })
 }
 
+// at returns the entry that holds o, nil if there is none or it is settled.
+func (t *table) at(o core.Offset) *held {
+	i := t.find(o)
+	if i == len(t.items) || t.items[i].Base > o || t.items[i].left == 0 {
+		return nil
+	}
+	return &t.items[i]
+}
+
+// take takes h from its owner.
+func (t *table) take(h *held) {
+	h.owner.pending -= h.left
+	h.owner = nil
+	t.waiting += h.left
+}
+
+// give gives h, which waits, to m.
+func (t *table) give(h *held, m *member) {
+	h.owner = m
+	m.pending += h.left
+	t.waiting -= h.left
+}
+
+// settle notes that only left messages of h are not acknowledged.
 func (t *table) settle(h *held, left int64) {
-	t.messages -= h.left - left
+	done := h.left - left
+	if h.owner != nil {
+		h.owner.pending -= done
+	} else {
+		t.waiting -= done
+	}
+	t.messages -= done
 	h.left = left
 	if left == 0 {
 		h.owner = nil
@@ -44,23 +77,24 @@ func (t *table) settle(h *held, left int64) {
 	}
 }
 
-// trim drops settled items once they are half of the table, so each item is moved once on average.
+// trim lets settled items go: at the front always, in the middle when they are half of what is there.
 func (t *table) trim() {
-	if t.settled == len(t.items) {
-		t.clear()
+	for t.head < len(t.items) && t.items[t.head].left == 0 {
+		t.head++
+		t.settled--
 	}
-	const few = 32
-	if t.settled < few || t.settled < len(t.items)/2 {
+	const few = 8
+	if gone := t.head + t.settled; gone < few || gone < len(t.items)/2 {
 		return
 	}
 	live := t.items[:0]
-	for _, h := range t.items {
+	for _, h := range t.items[t.head:] {
 		if h.left > 0 {
 			live = append(live, h)
 		}
 	}
 	clear(t.items[len(live):])
-	t.items, t.settled = live, 0
+	t.items, t.head, t.settled = live, 0, 0
 }
 
 func (t *table) clear() {

@@ -78,7 +78,7 @@ func (s *single) Want() int {
 	if s.active == nil || s.tooManyHoles() {
 		return 0
 	}
-	return int(max(0, min(s.active.Account.Permits, mostWanted)-s.queue.messages))
+	return int(max(0, min(s.active.Account.Permits, lookAhead)-s.queue.messages))
 }
 
 // tooManyHoles stops reading beyond the last hole, never reading again of what lies between them.
@@ -109,11 +109,9 @@ func (s *single) Ready() Ready {
 	s.begin()
 	s.notify()
 	for s.active != nil && s.active.Account.Permits > 0 && s.queue.len() > 0 {
-		e := s.queue.pop()
-		if left := s.cur.Unacked(e.span()); left > 0 {
-			s.hand(s.active, e, 0, left) // Spec: Pulsar redelivery_count is 0 for Exclusive and Failover
-			s.sent = e.end()
-		}
+		w := s.queue.pop()
+		s.hand(s.active, w.Entry, 0, w.left) // Spec: Pulsar redelivery_count is 0 for Exclusive and Failover
+		s.sent = w.end()
 	}
 	return s.end()
 }
