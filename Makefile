@@ -1,0 +1,43 @@
+# make run and make test are all that a fresh machine with Go needs; the rest is for those who change things.
+.PHONY: run build test e2e lint fmt fuzz tools
+
+TEST  := go test -race -shuffle=on
+ROOMS := $$(go list ./... | grep -v '/e2e')
+FUZZ  ?= 2m
+# What every developer's gateway is built like, too.
+BUILD := CGO_ENABLED=0 go build -trimpath -ldflags='-s -w'
+
+run: build ## the gateway on configs/edge.yaml, with the embedded journal
+	bin/isthmus run --config configs/edge.yaml
+
+build: ## the static binary
+	$(BUILD) -o bin/isthmus ./cmd/isthmus
+
+test: tools ## everything: rooms first, then real clients against the real binary
+	$(TEST) $(ROOMS)
+	$(TEST) -timeout 40m ./e2e/...
+
+e2e: tools ## only the real clients
+	$(TEST) -timeout 40m ./e2e/...
+
+lint: ## go vet, then the linters of .golangci.yml at the version that tools/go.mod pins
+	go vet ./...
+	cd tools && go build -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	bin/golangci-lint run ./...
+
+fmt:
+	gofmt -w $$(git ls-files '*.go')
+
+fuzz: ## every fuzz target for FUZZ (2m)
+	@for p in $$(go list ./...); do for f in $$(go test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+		echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ) $$p || exit 1; done; done
+
+# The tests in e2e also drive mosquitto's tools and clients in Java and Python. What is missing is installed where that is
+# possible without asking; otherwise those tests are skipped, except in CI, where a missing tool fails them.
+tools:
+	@missing=; for t in cc:build-essential mosquitto_pub:mosquitto-clients java:default-jdk-headless mvn:maven python3:python3-venv; do \
+		command -v $${t%%:*} >/dev/null || missing="$$missing $${t##*:}"; done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	else echo "not installed, their tests are skipped:$$missing"; fi
