@@ -1,11 +1,21 @@
 package disk
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"isthmus/core"
+	"isthmus/core/journal"
+	"isthmus/core/journal/journaltest"
 )
 
-// faultFS asks before each operation whether it may be done.
+// faultFS asks before each operation whether it may be done. It does not sync in truth: no test here
+// ends the power.
 type faultFS struct {
 	osFS
 	mu     sync.Mutex
@@ -73,7 +83,7 @@ func (f *faultFS) SyncDir(dir string) error {
 	if err := f.ask("syncdir", dir); err != nil {
 		return err
 	}
-	return f.osFS.SyncDir(dir)
+	return nil
 }
 
 type faultFile struct {
@@ -109,5 +119,130 @@ func (f *faultFile) Sync() error {
 	if err := f.fs.ask("sync", f.path); err != nil {
 		return err
 	}
-	return f.File.Sync()
+	return nil
+}
+
+// failOnce lets only the n-th operation fail.
+func (f *faultFS) failOnce(n int, err error) (failed *atomic.Bool) {
+	failed = new(atomic.Bool)
+	f.set(func(string, string) error {
+		if n--; n == 0 {
+			failed.Store(true)
+			return err
+		}
+		return nil
+	})
+	return failed
+}
+
+// I1, I7: whichever operation fails, with the disk full or broken, for once or for good: what was
+// acknowledged is there after the journal was opened again, and nothing is acknowledged after the failure.
+func TestEveryOperationFails(t *testing.T) {
+	o := Options{SegmentMin: 4 << 10, SegmentMax: 4 << 10}
+	for name, fail := range map[string]func(*faultFS, int) *atomic.Bool{
+		"full for good": func(f *faultFS, n int) *atomic.Bool { return f.failNth(n, syscall.ENOSPC) },
+		"broken once":   func(f *faultFS, n int) *atomic.Bool { return f.failOnce(n, syscall.EIO) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n := 1; ; n++ {
+				ffs, o := &faultFS{}, o
+				o.Dir, o.FS = t.TempDir(), ffs
+				failed := fail(ffs, n)
+				acked := runUntilError(t, newStore(t, o), failed)
+				ffs.set(nil)
+				checkAfterFailure(t, newStore(t, o), acked)
+				if !failed.Load() {
+					if n < 100 {
+						t.Fatalf("only %d operations in the run", n)
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+const faultBlocks = 100
+
+// runUntilError appends and trims; after the first error of Append all others must fail.
+func runUntilError(t *testing.T, s *Store, failed *atomic.Bool) (acked journal.Seq) {
+	t.Helper()
+	ctx := context.Background()
+	j, err := s.Open(ctx, "j", 1, 0)
+	if err != nil {
+		if !failed.Load() {
+			t.Fatal(err)
+		}
+		return 0
+	}
+	defer j.Close()
+	for i := 1; i <= faultBlocks; i++ {
+		seq, err := j.Append(ctx, journaltest.Numbered(i))
+		if err != nil {
+			wantStopped(t, j, err, i)
+			return acked
+		}
+		acked = seq
+		if i%40 == 0 {
+			if err := j.Trim(ctx, acked-20); err != nil && !failed.Load() {
+				t.Fatal(err)
+			}
+			if first, next, _, err := j.Bounds(ctx); err != nil || first > acked-20 || next != acked+1 {
+				t.Fatalf("bounds [%d, %d) %v", first, next, err)
+			}
+		}
+	}
+	return acked
+}
+
+func wantStopped(t *testing.T, j journal.Journal, err error, i int) {
+	t.Helper()
+	for range 3 {
+		if !errors.Is(err, core.ErrUnavailable) || !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EIO) {
+			t.Fatalf("append %d: %v", i, err)
+		}
+		var seq journal.Seq
+		if seq, err = j.Append(context.Background(), journaltest.Numbered(i)); err == nil {
+			t.Fatalf("append %d succeeded as %d after a failure", i, seq)
+		}
+	}
+	first, _, _, _ := j.Bounds(context.Background())
+	journaltest.WantNumbered(t, j, int(first), i-1)
+}
+
+func checkAfterFailure(t *testing.T, s *Store, acked journal.Seq) {
+	t.Helper()
+	j := journaltest.Open(t, s, "j", 1, acked)
+	first, next, _, err := j.Bounds(context.Background())
+	if err != nil || next != acked+1 && next != acked+2 || first > max(1, acked) {
+		t.Fatalf("acknowledged up to %d, bounds [%d, %d), %v", acked, first, next, err)
+	}
+	journaltest.Fill(t, j, int(next), int(next)+30)
+	journaltest.WantNumbered(t, j, int(first), int(next)+30)
+	j.Close()
+}
+
+// After a failed sync the page cache may show what the disk has not: opening writes it once more.
+func TestSettleAfterFailedSync(t *testing.T) {
+	ffs := &faultFS{}
+	o := Options{Dir: t.TempDir(), FS: ffs}
+	j := journaltest.Open(t, newStore(t, o), "j", 1, 0)
+	journaltest.Fill(t, j, 1, 4)
+	ffs.set(func(op, _ string) error {
+		if op == "sync" {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if _, err := j.Append(context.Background(), journaltest.Numbered(5)); !errors.Is(err, syscall.EIO) {
+		t.Fatal(err)
+	}
+	j.Close()
+	var ops []string
+	ffs.set(func(op, _ string) error { ops = append(ops, op); return nil })
+	j = journaltest.Open(t, newStore(t, o), "j", 1, 4)
+	journaltest.WantNumbered(t, j, 1, 5)
+	if !slices.Equal(ops, []string{"syncdir", "write", "sync"}) {
+		t.Fatalf("operations of open: %v", ops)
+	}
 }

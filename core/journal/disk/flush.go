@@ -1,12 +1,9 @@
 package disk
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"isthmus/core"
 )
 
 // flusher syncs in mode Interval, once per interval in which something was written.
@@ -49,7 +46,7 @@ func (j *Journal) flush() {
 	upTo := j.mu.next - 1
 	j.mu.Unlock()
 	if err := file.Sync(); err != nil {
-		j.opt.Log.Error("sync failed", "journal", j.name, "err", j.halt(fmt.Errorf("journal %s stopped: %w: %w", j.name, core.ErrUnavailable, err)))
+		j.opt.Log.Error("sync failed", "journal", j.name, "err", j.fail(err))
 		return
 	}
 	j.mu.Lock()

@@ -75,7 +75,7 @@ func (j *Journal) Append(ctx context.Context, block []byte) (journal.Seq, error)
 	}
 	defer func() { j.writer <- w }()
 	if err := j.append(w, b); err != nil {
-		return 0, j.halt(fmt.Errorf("journal %s stopped: %w: %w", j.name, core.ErrUnavailable, err))
+		return 0, j.fail(err)
 	}
 	return j.publish(w, b), nil
 }
@@ -139,6 +139,11 @@ func (j *Journal) halt(cause error) error {
 		close(j.gone)
 	}
 	return j.mu.cause
+}
+
+// fail halts for good: what failed is never tried again.
+func (j *Journal) fail(err error) error {
+	return j.halt(fmt.Errorf("journal %s stopped: %w: %w", j.name, core.ErrUnavailable, err))
 }
 
 // fence ends a handle whose journal is being opened again. It waits for an Append under way.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 
 	"isthmus/core/journal"
@@ -27,7 +26,6 @@ func (j *Journal) Trim(ctx context.Context, before journal.Seq) error {
 			return nil
 		}
 		if err := j.discard(s); err != nil {
-			j.reattach(s)
 			return fmt.Errorf("trim journal %s: %w", j.name, err)
 		}
 	}
@@ -53,25 +51,32 @@ func (j *Journal) reattach(s *segment) {
 }
 
 // discard frees or deletes the file, durably, before the next one may follow: a chain with a hole
-// would be taken for damage.
+// would be taken for damage. So a sync that fails here is fatal too.
 func (j *Journal) discard(s *segment) error {
-	j.mu.Lock()
-	keep := s.capacity == j.opt.SegmentMax && len(j.mu.free) < freeSegments
-	j.mu.Unlock()
-	free := filepath.Join(j.dir, fmt.Sprintf("%020d%s", s.base, freeExt))
-	var err error
-	if keep {
-		err = j.opt.FS.Rename(s.path, free)
-	} else if err = j.opt.FS.Remove(s.path); errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	free, err := j.unlink(s)
+	if err != nil {
+		j.reattach(s)
+		return err
 	}
-	if err == nil {
-		err = j.opt.FS.SyncDir(j.dir)
+	if err := j.opt.FS.SyncDir(j.dir); err != nil {
+		return j.fail(err)
 	}
-	if err == nil && keep {
+	if free != "" {
 		j.mu.Lock()
 		j.mu.free = append(j.mu.free, free)
 		j.mu.Unlock()
 	}
-	return err
+	return nil
+}
+
+// unlink takes the file out of the log. free is its new name, if it is kept.
+func (j *Journal) unlink(s *segment) (free string, err error) {
+	j.mu.Lock()
+	keep := s.capacity == j.opt.SegmentMax && len(j.mu.free) < freeSegments
+	j.mu.Unlock()
+	if keep {
+		free = filepath.Join(j.dir, fmt.Sprintf("%020d%s", s.base, freeExt))
+		return free, j.opt.FS.Rename(s.path, free)
+	}
+	return "", j.opt.FS.Remove(s.path)
 }

@@ -185,7 +185,7 @@ func testTrim(t *testing.T, s journal.Store, reopen func() journal.Store) {
 
 func testReadBesideAppend(t *testing.T, s journal.Store, _ func() journal.Store) {
 	j := Open(t, s, "j", 1, 0)
-	const n = 500
+	const n = 200
 	done := make(chan error, 2)
 	for range cap(done) {
 		go func() {
