@@ -66,7 +66,7 @@ type RetentionConfig struct {
 type BacklogConfig struct {
 	Age      Duration `yaml:"age"`
 	Size     Size     `yaml:"size"`
-	WhenFull string   `yaml:"when_full"` // reject, block or drop_oldest
+	WhenFull string   `yaml:"when_full"` // reject, block or drop_oldest; not applied yet
 }
 
 // MappingConfig is one mapping; see routing.Mapping.

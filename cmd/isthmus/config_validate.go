@@ -191,8 +191,11 @@ func (v *validator) topics() {
 		seen[n] = name
 		v.partitions(path+".partitions", t.Partitions, 0)
 		v.oneOf(path+".placement", t.Placement, "client", "key")
-		if t.Backlog.WhenFull != "" {
-			v.oneOf(path+".backlog.when_full", t.Backlog.WhenFull, "reject", "block", "drop_oldest")
+		if t.Backlog != (BacklogConfig{}) {
+			v.fault(path+".backlog", "not supported yet: what is not consumed stays")
+		}
+		if t.Retention.Size != 0 {
+			v.fault(path+".retention.size", "not supported yet")
 		}
 		protocols := make([]string, 0, len(t.Names))
 		for protocol := range t.Names {
@@ -253,13 +256,7 @@ func (v *validator) mappedTopics() {
 }
 
 func (v *validator) rest() {
-	switch v.c.Durability.Mode {
-	case "fsync":
-	case "interval":
-		v.fault("durability.mode", "interval is not supported yet")
-	default:
-		v.oneOf("durability.mode", v.c.Durability.Mode, "fsync", "interval")
-	}
+	v.oneOf("durability.mode", v.c.Durability.Mode, "fsync", "interval")
 	if u := v.c.Unmatched; u.word != "" && !u.Reject {
 		v.fault("unmatched", "%q is neither reject nor {topic: …, key: …}", u.word)
 	}

@@ -9,6 +9,6 @@
 // config.go is the configuration as users write it, config_file.go reads it with line numbers, config_validate.go says
 // what is wrong with it. This package knows every room and no room knows it.
 //
-// Not supported yet: reload on SIGHUP, links, websocket and gRPC listeners, durability by interval. A file that asks for
-// one of them is refused.
+// Not supported yet: reload on SIGHUP, links, websocket and gRPC listeners, backlog limits, retention by size. A file that
+// asks for one of them is refused.
 package main
