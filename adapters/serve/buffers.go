@@ -14,9 +14,14 @@ var (
 	larges = sync.Pool{New: func() any { return new([largeBuf]byte) }}
 )
 
-func getBuf() []byte { return smalls.Get().(*[smallBuf]byte)[:0] }
+// GetBuffer borrows an empty buffer of 4 KiB.
+func GetBuffer() []byte { return smalls.Get().(*[smallBuf]byte)[:0] }
 
-func putBuf(b []byte) {
+// GetLarge borrows an empty buffer of 64 KiB, for a burst.
+func GetLarge() []byte { return larges.Get().(*[largeBuf]byte)[:0] }
+
+// PutBuffer gives back a borrowed buffer; of any other slice it takes no notice.
+func PutBuffer(b []byte) {
 	switch cap(b) {
 	case smallBuf:
 		smalls.Put((*[smallBuf]byte)(b[:smallBuf]))
@@ -30,7 +35,7 @@ func roomy(b []byte) []byte {
 	if cap(b) != smallBuf || cap(b)-len(b) >= smallBuf/4 {
 		return b
 	}
-	large := append(larges.Get().(*[largeBuf]byte)[:0], b...)
-	putBuf(b)
+	large := append(GetLarge(), b...)
+	PutBuffer(b)
 	return large
 }

@@ -42,8 +42,8 @@ func (o *Out) farewell(deadline time.Time) {
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
-	scratch := getBuf()
-	defer putBuf(scratch)
+	scratch := GetBuffer()
+	defer PutBuffer(scratch)
 	for left := maxLingerBytes; left > 0; {
 		n, err := o.c.Read(scratch[:cap(scratch)])
 		if err != nil {

@@ -65,7 +65,7 @@ func (o *Out) Append(f func(dst []byte) []byte) (buffered int, err error) {
 		return 0, o.err
 	}
 	if o.buf == nil {
-		o.buf = getBuf()
+		o.buf = GetBuffer()
 	}
 	o.buf = f(roomy(o.buf))
 	if len(o.buf) == 0 {
@@ -74,8 +74,22 @@ func (o *Out) Append(f func(dst []byte) []byte) (buffered int, err error) {
 	return len(o.buf) + o.taken, nil
 }
 
+// With runs f under the lock, unless the Out has failed or is closing: for state that lives under it.
+func (o *Out) With(f func()) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return o.err
+	}
+	if o.closing {
+		return net.ErrClosed
+	}
+	f()
+	return nil
+}
+
 func (o *Out) release() {
-	putBuf(o.buf)
+	PutBuffer(o.buf)
 	o.buf = nil
 }
 
@@ -157,7 +171,7 @@ func (o *Out) drain() {
 		o.buf, o.taken = nil, len(b)
 		o.mu.Unlock()
 		_, err := o.c.Write(b)
-		putBuf(b)
+		PutBuffer(b)
 		o.mu.Lock()
 		o.taken = 0
 		if err != nil && o.err == nil {

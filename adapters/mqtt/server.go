@@ -1,0 +1,115 @@
+package mqtt
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"isthmus/adapters/mqtt/wire"
+	"isthmus/adapters/serve"
+	"isthmus/core/auth"
+	"isthmus/core/engine"
+	"isthmus/routing"
+)
+
+// Server is one MQTT listener and its clients.
+type Server struct {
+	cfg    Config
+	limits wire.Limits
+	eng    *engine.Engine
+	routes func() *routing.Table
+	au     auth.Provider
+	ac     auth.Access
+	log    *slog.Logger
+
+	ln      net.Listener
+	clients registry
+	tree    tree
+	tick    atomic.Int64 // seconds since the start: the clock of keep-alive
+	metrics metrics
+}
+
+type metrics struct {
+	connections                             prometheus.Gauge
+	deliveries                              prometheus.Counter
+	expired, tooLarge, slow, noTopic, store prometheus.Counter // why a message was dropped
+}
+
+// New makes a server. routes returns the table in force.
+func New(cfg Config, eng *engine.Engine, routes func() *routing.Table, au auth.Provider, ac auth.Access, log *slog.Logger) *Server {
+	s := &Server{cfg: cfg, limits: cfg.limits(), eng: eng, routes: routes, au: au, ac: ac, log: log.With("protocol", protocol)}
+	s.clients.init()
+	m := eng.Metrics()
+	drop := func(reason string) prometheus.Counter { return m.Dropped.WithLabelValues(protocol, reason) }
+	s.metrics = metrics{
+		connections: m.Connections.WithLabelValues(protocol),
+		deliveries:  m.Deliveries.WithLabelValues(protocol),
+		expired:     drop("expired"), tooLarge: drop("too_large"), slow: drop("slow"), noTopic: drop("no_topic"), store: drop("not_stored"),
+	}
+	return s
+}
+
+const protocol = "mqtt"
+
+// Listen opens the socket; port 0 works, Addr tells.
+func (s *Server) Listen() error {
+	ln, err := serve.Listen(s.cfg.Bind)
+	if err != nil {
+		return fmt.Errorf("mqtt listener %s: %w", s.cfg.Listener, err)
+	}
+	s.ln = ln
+	return nil
+}
+
+// Addr is the address it listens on.
+func (s *Server) Addr() net.Addr { return s.ln.Addr() }
+
+// Run serves until ctx ends, then takes leave of the clients. Nothing of it is alive when it returns.
+func (s *Server) Run(ctx context.Context) error {
+	inner, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer stop(nil)
+	serving, stopServing := context.WithCancelCause(ctx)
+	defer stopServing(nil)
+	helpers.Go(func() { s.sweep(inner) })
+	helpers.Go(func() {
+		// Without fan-out subscriptions would be silent, so its end is the end of the server.
+		if err := s.follow(inner); err != nil && inner.Err() == nil {
+			stopServing(fmt.Errorf("mqtt fan-out: %w", err))
+		}
+	})
+	farewell := context.AfterFunc(serving, func() { s.clients.stopAll(errShutdown) })
+	defer farewell()
+	err := serve.Run(serving, s.ln, serve.Options{Limit: s.cfg.Connections, Grace: s.cfg.Grace, Log: s.log}, s.serve)
+	if cause := context.Cause(serving); ctx.Err() == nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// serve is the life of one connection.
+func (s *Server) serve(ctx context.Context, c net.Conn) {
+	s.metrics.connections.Inc()
+	defer s.metrics.connections.Dec()
+	in, out := newInput(c, s.cfg.MaxPayload+packetOverhead), serve.NewOut(c, s.cfg.MaxOutput)
+	ss, err := s.connect(ctx, c, in, out)
+	if err != nil {
+		s.log.Debug("connection refused", "conn", c.RemoteAddr().String(), "err", err)
+		out.Close(linger)
+		in.release()
+		return
+	}
+	defer ss.end()
+	ss.run()
+}
+
+// linger is how long a client gets to read our last words.
+const linger = 200 * time.Millisecond
