@@ -17,6 +17,7 @@ type Answer struct {
 	start  int
 	opaque int32
 	ext    bool
+	body   bool
 }
 
 // Begin opens the answer to the request with this opaque. A remark is left out when empty.
@@ -49,6 +50,12 @@ func (a *Answer) Str(k, v string) {
 	a.Dst = appendQuoted(a.Dst, v)
 }
 
+// Bytes adds a text field.
+func (a *Answer) Bytes(k string, v []byte) {
+	a.key(k)
+	a.Dst = appendQuoted(a.Dst, v)
+}
+
 // Int adds a number, as text like every ext field.
 func (a *Answer) Int(k string, v int64) {
 	a.key(k)
@@ -59,6 +66,7 @@ func (a *Answer) Int(k string, v int64) {
 
 // Body closes the header; what is appended to Dst from here on is the body.
 func (a *Answer) Body() {
+	a.body = true
 	// The language is one that every client knows: older ones reject names they have never heard of.
 	a.Dst = append(a.Dst, `},"flag":1,"language":"JAVA","opaque":`...)
 	a.Dst = strconv.AppendInt(a.Dst, int64(a.opaque), 10)
@@ -68,8 +76,11 @@ func (a *Answer) Body() {
 	binary.BigEndian.PutUint32(a.Dst[a.start+4:], uint32(len(a.Dst)-a.start-8))
 }
 
-// End fills in the frame length and returns the buffer.
+// End fills in the frame length and returns the buffer. Without a body, Body need not be called.
 func (a *Answer) End() []byte {
+	if !a.body {
+		a.Body()
+	}
 	binary.BigEndian.PutUint32(a.Dst[a.start:], uint32(len(a.Dst)-a.start-4))
 	return a.Dst
 }

@@ -1,0 +1,151 @@
+package rocketmq
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"isthmus/adapters/rocketmq/wire"
+	"isthmus/core"
+	"isthmus/core/engine"
+)
+
+const (
+	maxScan     = 4096 // messages that one run looks at for a filter
+	scanEntries = 256  // of one read when there is a filter
+	overhead    = 160  // bytes of a stored message beside body and properties, about
+)
+
+// catch is what one run of a pull found.
+type catch struct {
+	items []item
+	next  core.Offset // the first message that was not looked at
+	more  bool        // the run ended before the log did
+	bytes int
+	seen  int
+	msgs  []core.Message
+}
+
+// item is one message to send: native when message is negative.
+type item struct {
+	entry   core.Entry
+	offset  core.Offset
+	message int
+}
+
+// collect reads from p.from on, until the answer is full, enough was looked at, or the log ends.
+func (c *catch) collect(ctx context.Context, eng *engine.Engine, p *pull) error {
+	c.next = p.from
+	entries := p.messages
+	if p.filter.tags != nil {
+		entries = scanEntries
+	}
+	now := time.Now().UnixMilli()
+	for {
+		es, err := p.part.Read(ctx, c.next, entries, maxBytes)
+		if errors.Is(err, core.ErrOffsetOutOfRange) {
+			// Trimmed under the reader: the client goes on at the new start at once, which code 21 would delay by 10 s.
+			c.next, _ = p.part.Bounds()
+			c.more = true
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(es) == 0 {
+			return nil
+		}
+		for i := range es {
+			if !c.take(eng, p, &es[i], now) {
+				c.more = true
+				return nil
+			}
+		}
+	}
+}
+
+// take looks at the messages of one entry; false when no more fit or enough was looked at.
+func (c *catch) take(eng *engine.Engine, p *pull, e *core.Entry, now int64) bool {
+	if len(c.items) >= p.messages || c.seen >= maxScan {
+		return false
+	}
+	if e.Expiry != 0 && e.Expiry <= now {
+		c.next = e.End()
+		return true
+	}
+	if e.Format == core.FormatRocketMQ {
+		return c.takeNative(p, e)
+	}
+	at := len(c.msgs)
+	msgs, err := eng.Messages(e, c.msgs)
+	if err != nil {
+		eng.Metrics().Dropped.WithLabelValues(protocol, "undecodable").Add(float64(e.Count))
+		c.next = e.End()
+		return true
+	}
+	c.msgs = msgs
+	for o := max(e.Base, c.next); o < e.End(); o++ {
+		i := at + int(o-e.Base)
+		if m := &c.msgs[i]; p.filter.wants(m.Tag) {
+			if !c.fits(p, len(m.Body)+len(p.topic)) {
+				return false
+			}
+			c.items = append(c.items, item{entry: *e, offset: o, message: i})
+		}
+		c.seen++
+		c.next = o + 1
+	}
+	return true
+}
+
+func (c *catch) takeNative(p *pull, e *core.Entry) bool {
+	if p.filter.tags != nil {
+		var n native
+		if n.parse(e.Data) != nil || !p.filter.wantsNative(&n) {
+			c.seen++
+			c.next = e.End()
+			return true
+		}
+	}
+	if !c.fits(p, len(e.Data)+len(p.topic)) {
+		return false
+	}
+	c.items = append(c.items, item{entry: *e, offset: e.Base, message: -1})
+	c.seen++
+	c.next = e.End()
+	return true
+}
+
+// fits makes room for a message of about this size. The first one always fits.
+func (c *catch) fits(p *pull, size int) bool {
+	if len(c.items) >= p.messages || len(c.items) > 0 && c.bytes+size+overhead > p.bytes {
+		return false
+	}
+	c.bytes += size + overhead
+	return true
+}
+
+// append encodes what was found.
+func (c *catch) append(dst []byte, p *pull) []byte {
+	var scratch []byte
+	for i := range c.items {
+		it := &c.items[i]
+		st := wire.Stored{
+			QueueID: p.queueID, QueueOffset: it.offset, PhysOffset: physOffset(p.part.Number(), it.offset), Topic: p.topic,
+			Born: it.entry.PublishTime, StoreTime: it.entry.Commit, StoreHost: p.session.store,
+		}
+		if it.message >= 0 {
+			m := &c.msgs[it.message]
+			st.Born = m.PublishTime
+			scratch = fillForeign(&st, m, scratch)
+		} else {
+			var n native
+			if n.parse(it.entry.Data) != nil {
+				continue // damaged beyond what the journal's checksum sees; the offset moves on
+			}
+			scratch = fillNative(&st, &n, scratch)
+		}
+		dst = st.Append(dst)
+	}
+	return dst
+}

@@ -1,0 +1,49 @@
+package rocketmq
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// Config of the RocketMQ listeners.
+type Config struct {
+	Bind      string // name server port, such as "127.0.0.1:9876"
+	Broker    string // broker port; "" = the name server port answers everything
+	Advertise string // host:port of the broker as clients reach it; "" = the address they connected to
+	Cluster   string // default "DefaultCluster"
+
+	Connections int           // per listener; 0: no limit
+	Grace       time.Duration // between end of service and deadlines; default 2 s
+	Idle        time.Duration // a connection that says nothing is closed; default 120 s, as real brokers do
+	MaxBody     int           // bytes of one message; default 4 MiB, as real brokers do
+}
+
+func (c *Config) setDefaults() {
+	c.Cluster = cmp.Or(c.Cluster, "DefaultCluster")
+	c.Grace = cmp.Or(c.Grace, 2*time.Second)
+	c.Idle = cmp.Or(c.Idle, 120*time.Second)
+	c.MaxBody = cmp.Or(c.MaxBody, 4<<20)
+}
+
+// Validate names every fault by its path.
+func (c Config) Validate() error {
+	var errs []error
+	if _, _, err := net.SplitHostPort(c.Bind); err != nil {
+		errs = append(errs, fmt.Errorf("bind: %w", err))
+	}
+	for path, addr := range map[string]string{"broker": c.Broker, "advertise": c.Advertise} {
+		if addr == "" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", path, err))
+		}
+	}
+	if c.Connections < 0 || c.Grace < 0 || c.Idle < 0 || c.MaxBody < 0 || c.MaxBody > 15<<20 {
+		errs = append(errs, errors.New("connections, grace, idle: negative; or max body beyond 15 MiB"))
+	}
+	return errors.Join(errs...)
+}

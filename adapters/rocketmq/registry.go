@@ -1,0 +1,173 @@
+package rocketmq
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"isthmus/adapters/rocketmq/wire"
+)
+
+// registry knows the consumer groups of connected clients: who is in them, and what they subscribe to. The mutex is a
+// leaf; what follows from a change (notices, engine calls) is returned and done outside.
+type registry struct {
+	mu struct {
+		sync.Mutex
+		groups map[string]*group
+	}
+}
+
+// group is one consumer group. Its subscriptions are those of the member that changed its own last: real brokers take
+// the highest version, which for mixed clients is always the Go client's, as it counts nanoseconds.
+type group struct {
+	members      map[string]*member
+	subs         map[string]subscription // by topic, as clients name it
+	broadcasting bool
+	fromWhere    string
+}
+
+type member struct {
+	session *session
+	seen    time.Time
+	subs    map[string]subscription
+}
+
+type subscription struct {
+	text, kind string // as the client wrote it
+	filter     filter
+}
+
+// departure is one client that left one group.
+type departure struct {
+	group, client string
+	topics        []string
+	broadcasting  bool
+	remaining     []*session
+}
+
+func (r *registry) init() { r.mu.groups = make(map[string]*group) }
+
+// beat notes a heartbeat and tells who is to be told about a change, nil when there is none.
+func (r *registry) beat(s *session, client string, d *wire.ConsumerData, subs map[string]subscription, now time.Time) (notify []*session, differs bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.mu.groups[d.Group]
+	if g == nil {
+		g = &group{members: make(map[string]*member)}
+		r.mu.groups[d.Group] = g
+	}
+	g.broadcasting, g.fromWhere = d.Model == wire.Broadcasting, d.FromWhere
+	m := g.members[client]
+	changed := m == nil || m.session != s
+	if m == nil {
+		m = new(member)
+		g.members[client] = m
+	}
+	m.session, m.seen = s, now
+	if !sameSubs(m.subs, subs) {
+		differs = g.subs != nil && len(g.members) > 1 && !sameSubs(g.subs, subs)
+		m.subs, g.subs = subs, subs
+		changed = true
+	}
+	if !changed {
+		return nil, false
+	}
+	return g.sessions(), differs
+}
+
+func sameSubs(a, b map[string]subscription) bool {
+	return maps.EqualFunc(a, b, func(x, y subscription) bool { return x.text == y.text && x.kind == y.kind })
+}
+
+// sessions returns each member's connection once.
+func (g *group) sessions() []*session {
+	var out []*session
+	for _, m := range g.members {
+		if !slices.Contains(out, m.session) {
+			out = append(out, m.session)
+		}
+	}
+	return out
+}
+
+// drop forgets everybody on a connection.
+func (r *registry) drop(s *session) []departure {
+	return r.remove(func(_ string, _ string, m *member) bool { return m.session == s })
+}
+
+// leave forgets one client in one group.
+func (r *registry) leave(groupName, client string) []departure {
+	return r.remove(func(g, c string, _ *member) bool { return g == groupName && c == client })
+}
+
+// expire forgets those whose last heartbeat is older than before.
+func (r *registry) expire(before time.Time) []departure {
+	return r.remove(func(_, _ string, m *member) bool { return m.seen.Before(before) })
+}
+
+func (r *registry) remove(gone func(group, client string, m *member) bool) []departure {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []departure
+	for name, g := range r.mu.groups {
+		first := len(out)
+		for id, m := range g.members {
+			if gone(name, id, m) {
+				delete(g.members, id)
+				out = append(out, departure{group: name, client: id, topics: slices.Collect(maps.Keys(m.subs)), broadcasting: g.broadcasting})
+			}
+		}
+		for i := first; i < len(out); i++ {
+			out[i].remaining = g.sessions()
+		}
+		if len(g.members) == 0 {
+			delete(r.mu.groups, name)
+		}
+	}
+	return out
+}
+
+// subscription looks up what a group wants of a topic.
+func (r *registry) subscription(groupName, topic string) (sub subscription, broadcasting bool, fromWhere string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.mu.groups[groupName]
+	if g == nil {
+		return subscription{}, false, "", false
+	}
+	sub, ok = g.subs[topic]
+	return sub, g.broadcasting, g.fromWhere, ok
+}
+
+// members returns the client ids and topics of a group.
+func (r *registry) members(groupName string) (clients, topics []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if g := r.mu.groups[groupName]; g != nil {
+		clients, topics = slices.Collect(maps.Keys(g.members)), slices.Collect(maps.Keys(g.subs))
+	}
+	return clients, topics
+}
+
+// on tells whether a client of a group is on this connection.
+func (r *registry) on(s *session, groupName, client string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.mu.groups[groupName]
+	return g != nil && g.members[client] != nil && g.members[client].session == s
+}
+
+// clientOf returns the client of a group on this connection, "" when there is none.
+func (r *registry) clientOf(s *session, groupName string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if g := r.mu.groups[groupName]; g != nil {
+		for id, m := range g.members {
+			if m.session == s {
+				return id
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,342 @@
+package rocketmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"isthmus/adapters/rocketmq/wire"
+	"isthmus/adapters/serve"
+	"isthmus/core"
+	"isthmus/core/auth"
+	"isthmus/core/engine"
+)
+
+const (
+	firstBuffer = 1 << 10  // what a silent connection costs
+	idleBuffer  = 64 << 10 // a larger one is given back once its frame is done
+	outLimit    = 32 << 20 // bytes for a client that does not read; then it is closed
+	outHigh     = 4 << 20  // from here on its requests wait
+	lingerTime  = 100 * time.Millisecond
+	rearmAfter  = 5 * time.Second
+)
+
+// session is one connection. Its reader goroutine owns everything but out and batches, which the committers share.
+type session struct {
+	srv       *Server
+	conn      net.Conn
+	out       *serve.Out
+	drained   chan struct{} // capacity 1
+	remote    netip.AddrPort
+	store     netip.AddrPort // where this client reaches the broker
+	principal auth.Principal
+	producer  *engine.Producer
+	armed     time.Time
+
+	header  wire.Header
+	send    wire.Send
+	target  sendTarget
+	scratch []byte
+
+	batches batches
+	flight  flight
+	gone    atomic.Bool // nothing may be held for it any more
+}
+
+// handler answers one request. What it returns as an error is answered by the table in errors.go.
+type handler func(s *session, ctx context.Context, h *wire.Header, body []byte) error
+
+// handlerOf is the list of what is served.
+func handlerOf(code wire.Code) handler {
+	switch code {
+	case wire.SendMessage, wire.SendMessageV2:
+		return (*session).sendOne
+	case wire.SendBatch:
+		return (*session).sendBatch
+	case wire.PullMessage, wire.LitePullMessage:
+		return (*session).pull
+	case wire.QueryConsumerOffset:
+		return (*session).queryOffset
+	case wire.UpdateOffset:
+		return (*session).updateOffset
+	case wire.SearchOffset:
+		return (*session).searchOffset
+	case wire.GetMaxOffset:
+		return (*session).maxOffset
+	case wire.GetMinOffset:
+		return (*session).minOffset
+	case wire.GetEarliestTime:
+		return (*session).earliestTime
+	case wire.HeartBeat:
+		return (*session).heartbeat
+	case wire.UnregisterClient:
+		return (*session).unregister
+	case wire.CheckClientConfig:
+		return (*session).checkConfig
+	case wire.SendMessageBack:
+		return (*session).sendBack
+	case wire.GetConsumerList:
+		return (*session).consumerList
+	case wire.LockBatch:
+		return (*session).lock
+	case wire.UnlockBatch:
+		return (*session).unlock
+	case wire.GetRoute:
+		return (*session).route
+	case wire.GetClusterInfo:
+		return (*session).cluster
+	case wire.GetTopicList:
+		return (*session).topicList
+	case wire.UpdateCreateTopic:
+		return (*session).createTopic
+	}
+	return nil
+}
+
+// serve is the handler of both listeners.
+func (s *Server) serve(ctx context.Context, c net.Conn) {
+	m := s.eng.Metrics()
+	m.Connections.WithLabelValues(protocol).Inc()
+	defer m.Connections.WithLabelValues(protocol).Dec()
+	ses := &session{srv: s, conn: c, out: serve.NewOut(c, outLimit), drained: make(chan struct{}, 1), store: s.store}
+	ses.remote = addrPort(c.RemoteAddr())
+	if !ses.store.Addr().IsValid() {
+		ses.store = netip.AddrPortFrom(addrPort(c.LocalAddr()).Addr(), s.store.Port())
+	}
+	ses.out.OnDrained(func() {
+		select {
+		case ses.drained <- struct{}{}:
+		default:
+		}
+	})
+	ses.flight.idle = make(chan struct{}, 1)
+	ses.producer = s.eng.NewProducer(protocol, ses.sent)
+	defer ses.end()
+	err := ses.authenticate(ctx)
+	if err == nil {
+		err = ses.run(ctx)
+	}
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+		s.log.Debug("connection ended", "protocol", protocol, "conn", c.RemoteAddr().String(), "err", err)
+	}
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	if t, ok := a.(*net.TCPAddr); ok {
+		ap := t.AddrPort()
+		return netip.AddrPortFrom(ap.Addr().Unmap().WithZone(""), ap.Port())
+	}
+	return netip.AddrPort{}
+}
+
+func (s *session) authenticate(ctx context.Context) error {
+	p, err := s.srv.auth.Authenticate(ctx, auth.Credentials{Protocol: protocol, Remote: s.remote.String(), Listener: protocol})
+	if err != nil {
+		return fmt.Errorf("authenticate: %w", err)
+	}
+	s.principal = p
+	return s.allow(auth.Connect, "")
+}
+
+func (s *session) allow(a auth.Action, resource string) error {
+	return s.srv.access.Allow(s.principal, a, resource)
+}
+
+// run reads until the client or ctx ends the connection: drain the socket, act on every frame, flush once.
+func (s *session) run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { s.conn.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	buf := make([]byte, 0, firstBuffer)
+	for ctx.Err() == nil {
+		s.arm()
+		if ctx.Err() != nil { // arm may have undone the deadline that ctx set
+			break
+		}
+		n, err := s.conn.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if err != nil {
+			return err
+		}
+		if buf, err = s.drain(ctx, buf); err != nil {
+			return err
+		}
+		if err = s.out.Flush(); err != nil {
+			return err
+		}
+		if err = s.breathe(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arm renews the idle deadline, seldom, since each time moves a timer.
+func (s *session) arm() {
+	if now := time.Now(); now.Sub(s.armed) > rearmAfter || s.armed.IsZero() {
+		s.armed = now
+		s.conn.SetReadDeadline(now.Add(s.srv.cfg.Idle))
+	}
+}
+
+// drain acts on the whole frames in buf and returns the buffer to read on with. It grows as bytes arrive, never by what
+// a length field promises.
+func (s *session) drain(ctx context.Context, buf []byte) ([]byte, error) {
+	at := 0
+	for {
+		f, n, err := wire.Next(buf[at:], wire.MaxFrame)
+		if err != nil {
+			return buf, err
+		}
+		if n == 0 {
+			break
+		}
+		at += n
+		if err := s.act(ctx, f); err != nil {
+			return buf, err
+		}
+	}
+	rest := buf[at:]
+	switch {
+	case len(rest) == cap(buf):
+		return append(make([]byte, 0, 2*cap(buf)), rest...), nil
+	case len(rest) == 0 && cap(buf) > idleBuffer:
+		return make([]byte, 0, idleBuffer), nil
+	}
+	return buf[:copy(buf[:cap(buf)], rest)], nil
+}
+
+// act answers one frame. An error closes the connection: the stream can no longer be trusted, or written to.
+func (s *session) act(ctx context.Context, f wire.Frame) error {
+	h := &s.header
+	if err := f.Parse(h); err != nil {
+		return err
+	}
+	if h.Response() {
+		return nil // our own calls are one-way
+	}
+	handle := handlerOf(h.Code)
+	if handle == nil {
+		return s.refuse(h, fmt.Errorf("request type %d %w", h.Code, errUnknownRequest))
+	}
+	if err := handle(s, ctx, h, f.Body); err != nil {
+		return s.refuse(h, err)
+	}
+	if s.out.Buffered() > outHigh {
+		if err := s.out.Flush(); err != nil {
+			return err
+		}
+		return s.breathe(ctx)
+	}
+	return nil
+}
+
+// breathe lets a client that does not read its answers wait with its requests.
+func (s *session) breathe(ctx context.Context) error {
+	for s.out.Buffered() > outHigh {
+		select {
+		case <-s.drained:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(s.srv.cfg.Idle):
+			return serve.ErrSlow
+		}
+	}
+	return nil
+}
+
+// refuse answers with the code of an error.
+func (s *session) refuse(h *wire.Header, err error) error {
+	code, known := codeOf(err)
+	if !known {
+		s.srv.log.Error("request failed", "protocol", protocol, "command", h.Code, "err", err)
+	}
+	return s.answer(h, code, err.Error(), nil)
+}
+
+// ok answers with success and whatever fill adds.
+func (s *session) ok(h *wire.Header, fill func(a *wire.Answer)) error {
+	return s.answer(h, wire.Success, "", fill)
+}
+
+// answer appends an answer, unless the caller wants none. fill may add ext fields; if it calls Body, a body too.
+func (s *session) answer(h *wire.Header, code wire.Code, remark string, fill func(a *wire.Answer)) error {
+	if h.Oneway() {
+		return nil
+	}
+	opaque := h.Opaque
+	_, err := s.out.Append(func(dst []byte) []byte {
+		a := wire.Begin(dst, code, opaque, remark)
+		if fill != nil {
+			fill(&a)
+		}
+		return a.End()
+	})
+	return err
+}
+
+// end takes leave: nothing of this connection is held, registered or pending afterwards.
+func (s *session) end() {
+	s.srv.holder.drop(s)
+	s.srv.left(s.srv.registry.drop(s))
+	s.producer.Close()
+	s.flight.wait(s.srv.cfg.Grace / 2)
+	s.out.Close(lingerTime)
+}
+
+// flight counts the sends that are on their way to the disk, so that the last answers leave before the socket closes.
+type flight struct {
+	mu struct {
+		sync.Mutex
+		n int
+	}
+	idle chan struct{}
+}
+
+func (f *flight) add(n int) {
+	f.mu.Lock()
+	f.mu.n += n
+	none := f.mu.n == 0
+	f.mu.Unlock()
+	if none {
+		select {
+		case f.idle <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (f *flight) wait(limit time.Duration) {
+	deadline := time.After(limit)
+	for {
+		f.mu.Lock()
+		n := f.mu.n
+		f.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		select {
+		case <-f.idle:
+		case <-deadline:
+			return
+		}
+	}
+}
+
+// queue finds the queue that a request names.
+func (s *session) queue(topic string, id int32) (*engine.Partition, error) {
+	t, err := s.srv.topic(topic)
+	if err != nil {
+		return nil, err
+	}
+	p := t.Partition(id)
+	if p == nil {
+		return nil, fmt.Errorf("queue %d of topic %s, which has %d: %w", id, topic, t.Logs(), core.ErrInvalid)
+	}
+	return p, nil
+}
