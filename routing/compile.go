@@ -135,6 +135,7 @@ func (c *compiler) mapUp(path string, m *Mapping) {
 		}
 		r.properties = append(r.properties, propertyTemplate{prop.Key, c.template(at, prop.Value, sc)})
 	}
+	r.volatile = r.isVolatile()
 	if other := c.table.root.insert(r); other != nil {
 		c.fault(path+".from.mqtt", "duplicate: %s takes the same topics", other.path)
 		return
@@ -224,6 +225,7 @@ func (c *compiler) unmatched(u Unmatched) {
 		u.Key = "{mqtt.topic}"
 	}
 	r.key = c.template("unmatched.key", u.Key, scope{mqtt: true})
+	r.volatile = r.isVolatile()
 	c.table.catchAll = r
 	c.rules(r.topic)
 }

@@ -224,6 +224,9 @@ func (s *script) up(src *Source) []string {
 	for _, p := range to.Properties {
 		line += fmt.Sprintf(" prop.%s=%s", p.Key, p.Value)
 	}
+	if to.Volatile {
+		line += " volatile"
+	}
 	return []string{line}
 }
 

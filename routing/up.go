@@ -2,6 +2,7 @@ package routing
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"isthmus/core"
@@ -22,6 +23,7 @@ type Target struct {
 	HasKey     bool
 	Tag        string
 	Properties []core.Property
+	Volatile   bool // the mapping looks at properties or the body: another publish to the same topic may differ
 }
 
 // upRule takes MQTT topics of a pattern to a topic.
@@ -33,6 +35,7 @@ type upRule struct {
 	key, tag   template
 	properties []propertyTemplate
 	qos        byte
+	volatile   bool
 }
 
 type propertyTemplate struct {
@@ -60,7 +63,7 @@ func (t *Table) Up(s *Source, dst *Target) error {
 	if !r.pattern.validCaptures(&e.captures) {
 		return fmt.Errorf("publish to %q: mapping %s: a capture is empty or has characters that are not allowed: %w", s.Topic, r.id, core.ErrInvalid)
 	}
-	dst.Mapping, dst.Topic = r.id, r.topic
+	dst.Mapping, dst.Topic, dst.Volatile = r.id, r.topic, r.volatile
 	dst.Key, dst.HasKey = r.key.append(dst.Key[:0], &e)
 	dst.HasKey = dst.HasKey && len(r.key) > 0
 	if !dst.HasKey {
@@ -92,6 +95,15 @@ func (p pattern) validCaptures(values *[maxCaptures]string) bool {
 		n++
 	}
 	return true
+}
+
+// isVolatile tells whether the mapping looks at more than the MQTT topic and who publishes.
+func (r *upRule) isVolatile() bool {
+	looks := func(t template) bool {
+		return slices.ContainsFunc(t, func(p part) bool { return p.kind == nameProperty || p.kind == nameJSON })
+	}
+	return looks(r.key) || looks(r.tag) ||
+		slices.ContainsFunc(r.properties, func(p propertyTemplate) bool { return looks(p.value) })
 }
 
 // followsTopic tells whether t has a value and it depends on nothing but the MQTT topic.
