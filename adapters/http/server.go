@@ -32,13 +32,9 @@ func (c Config) Validate() error {
 	if _, _, err := net.SplitHostPort(c.Bind); err != nil {
 		errs = append(errs, fmt.Errorf("bind: %w", err))
 	}
-	for name, n := range map[string]int64{
-		"connections": int64(c.Connections), "header timeout": int64(c.HeaderTimeout), "timeout": int64(c.Timeout),
-		"idle timeout": int64(c.IdleTimeout), "max header": int64(c.MaxHeader), "max body": c.MaxBody, "grace": int64(c.Grace),
-	} {
-		if n < 0 {
-			errs = append(errs, fmt.Errorf("%s: negative", name))
-		}
+	least := min(int64(c.Connections), int64(c.HeaderTimeout), int64(c.Timeout), int64(c.IdleTimeout), int64(c.MaxHeader), c.MaxBody, int64(c.Grace))
+	if least < 0 {
+		errs = append(errs, errors.New("a limit is negative"))
 	}
 	return errors.Join(errs...)
 }

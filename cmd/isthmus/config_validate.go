@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -179,6 +180,11 @@ func (v *validator) topicName(path, name string) (core.TopicName, bool) {
 	return n, err == nil
 }
 
+var (
+	rocketmqTopic = regexp.MustCompile(`^[%|a-zA-Z0-9_-]{1,127}$`) // Spec: RocketMQ Validators.checkTopic, TopicValidator
+	partitionName = regexp.MustCompile(`-partition-[0-9]+$`)      // Spec: Pulsar TopicName.PARTITIONED_TOPIC_SUFFIX
+)
+
 func (v *validator) topics() {
 	seen := map[core.TopicName]string{}
 	aliases := map[[2]string]string{}
@@ -189,6 +195,9 @@ func (v *validator) topics() {
 			v.fault(path, "duplicate: %s is the same topic", other)
 		}
 		seen[n] = name
+		if partitionName.MatchString(n.Name) {
+			v.fault(path, "named like one partition of a Pulsar topic")
+		}
 		v.partitions(path+".partitions", t.Partitions, 0)
 		v.oneOf(path+".placement", t.Placement, "client", "key")
 		if t.Backlog != (BacklogConfig{}) {
@@ -210,6 +219,8 @@ func (v *validator) topics() {
 			}
 			if alias == "" {
 				v.fault(at, "empty")
+			} else if protocol == "rocketmq" && !rocketmqTopic.MatchString(alias) {
+				v.fault(at, "%q: RocketMQ topics are 1 to 127 letters, digits, %% | _ -", alias)
 			}
 			aliases[[2]string{protocol, alias}] = name
 		}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -122,6 +124,27 @@ func TestDependenciesHaveReasons(t *testing.T) {
 			inRequire = false
 		case inRequire && line != "" && !strings.HasPrefix(line, "//") && !strings.Contains(line, "//"):
 			t.Errorf("go.mod: no reason beside %s", line)
+		}
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+
+// What a document points at is there.
+func TestDocumentsPointSomewhere(t *testing.T) {
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, "../../README.md") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), m[1])); err != nil {
+				t.Errorf("%s: %v", filepath.Base(file), err)
+			}
 		}
 	}
 }

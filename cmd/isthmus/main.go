@@ -28,7 +28,8 @@ func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
 func execute(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	exit := -1 // set when kong has answered itself: --help, --version
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	exit := -1                   // set when kong has answered itself: --help, --version
 	parser, err := kong.New(&cli{}, kong.Name("isthmus"), kong.Writers(stdout, stderr),
 		kong.Description("A gateway for MQTT, Apache Pulsar and Apache RocketMQ clients over one log."),
 		kong.Exit(func(code int) { exit = code }), kong.Vars{"version": version()},
