@@ -182,7 +182,7 @@ func (v *validator) topicName(path, name string) (core.TopicName, bool) {
 
 var (
 	rocketmqTopic = regexp.MustCompile(`^[%|a-zA-Z0-9_-]{1,127}$`) // Spec: RocketMQ Validators.checkTopic, TopicValidator
-	partitionName = regexp.MustCompile(`-partition-[0-9]+$`)      // Spec: Pulsar TopicName.PARTITIONED_TOPIC_SUFFIX
+	partitionName = regexp.MustCompile(`-partition-[0-9]+$`)       // Spec: Pulsar TopicName.PARTITIONED_TOPIC_SUFFIX
 )
 
 func (v *validator) topics() {
