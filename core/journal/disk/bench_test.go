@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"isthmus/core/journal"
 	"isthmus/core/journal/journaltest"
 )
 
@@ -74,4 +75,36 @@ func rawAppend(b *testing.B, block []byte, fill int64) func() error {
 		}
 		return datasync(f)
 	}
+}
+
+// BenchmarkRead: ns/op is one block of 4 KiB in a sequential read of sealed and open segments.
+func BenchmarkRead(b *testing.B) {
+	j := journaltest.Open(b, newStore(b, Options{Dir: b.TempDir(), Sync: Interval}), "j", 1, 0)
+	for i := range 4096 {
+		appendBlock(b, j, journaltest.Block(int64(i), uint32(i%11), int64(i/11), 4<<10))
+	}
+	b.Run("sequential", func(b *testing.B) {
+		b.SetBytes(4 << 10)
+		for n := 0; n < b.N; {
+			for _, err := range j.Read(b.Context(), 1, journal.Hint{}) {
+				if err != nil {
+					b.Fatal(err)
+				}
+				if n++; n == b.N {
+					break
+				}
+			}
+		}
+	})
+	b.Run("lone", func(b *testing.B) { // one partition, found by offset, one block
+		for n := range b.N {
+			h := journal.Hint{Partition: uint32(n % 11), HasPartition: true, From: int64(n*7919) % 370}
+			for r, err := range j.Read(b.Context(), 1, h) {
+				if blk, _ := journal.Header(r.Block); err != nil || blk.Extent(0).First != h.From {
+					b.Fatalf("%+v: block %d, %v", h, r.Seq, err)
+				}
+				break
+			}
+		}
+	})
 }

@@ -1,3 +1,22 @@
-// Package disk is the default tenant of the durability seam: pre-allocated segments that double from
-// 1 MiB to 64 MiB and are recycled, one pwrite and one fdatasync per Append.
+// Package disk is the default tenant of the durability seam. Append is one pwrite and one fdatasync
+// into a pre-allocated segment; three words: a segment is one file of the log, its generation tells its
+// records from stale bytes of the file's earlier life, the fence holds the highest epoch. Whoever
+// has the writer (writer.go) owns the end of the log; readers use pread and never wait for it.
+//
+//	DIR/<name, escaped>/   one directory per journal
+//	  fence                magic, epoch, CRC; written before an Open succeeds
+//	  <Seq, 20 digits>.seg the log: header | records | index | … | footer in the last 64 bytes
+//	  <Seq>.free, *.tmp    waiting to be recycled (at most two); half made (removed by Open)
+//
+//	record   CRC32C, length, Seq, generation, block, zeros to a multiple of 8
+//	header   magic, generation, first Seq, capacity, epoch, CRC32C; durable before the file has its name
+//	index    sections of kind, CRC32C, length. 1: per 64 KiB Seq, position, time and next offsets.
+//	         2: hashes of keys and MQTT topics, which is written empty so far
+//	footer   magic, generation, next Seq, end of records, index length, time, CRC32C; makes it sealed
+//
+// Not obvious: nothing is cut that the caller knew to be durable, nor in mode Fsync before a whole
+// record; everything wrong is a journal.Damage. Open writes unconfirmed records again, since after a
+// failed fsync the page cache shows what the disk lacks. Such a failure is final; only Open helps.
+//
+// Not supported: repairing damage, thinning a sealed segment, a lock against other processes, Windows.
 package disk

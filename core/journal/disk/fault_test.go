@@ -242,7 +242,7 @@ func TestSettleAfterFailedSync(t *testing.T) {
 	ffs.set(func(op, _ string) error { ops = append(ops, op); return nil })
 	j = journaltest.Open(t, newStore(t, o), "j", 1, 4)
 	journaltest.WantNumbered(t, j, 1, 5)
-	if !slices.Equal(ops, []string{"syncdir", "write", "sync"}) {
+	if !slices.Equal(ops, []string{"syncdir", "syncdir", "write", "sync"}) {
 		t.Fatalf("operations of open: %v", ops)
 	}
 }

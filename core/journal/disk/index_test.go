@@ -22,7 +22,7 @@ func fillSparse(t testing.TB, j journal.Journal, n int) (rare journal.Seq) {
 // A lone reader finds its block by Seq, by offset and by time without reading what lies before.
 func TestIndexJumps(t *testing.T) {
 	const n = 1500 // 6 MiB
-	o := Options{Dir: t.TempDir(), SegmentMin: 4 << 20, SegmentMax: 4 << 20, Sync: Interval}
+	o := Options{Dir: t.TempDir(), SegmentMin: 4 << 20, SegmentMax: 4 << 20, FS: &faultFS{}}
 	j := journaltest.Open(t, newStore(t, o), "j", 1, 0)
 	rare := fillSparse(t, j, n)
 	j.Close()

@@ -138,14 +138,43 @@ func (r *recovery) scan(f File, s *segment) (*indexBuilder, error) {
 			s.end, s.next = s.end+size, s.next+1
 			continue
 		}
-		if at, seq, err := w.resync(s); err != nil || seq != 0 {
-			return nil, errors.Join(err, s.damage(s.end, s.next, fmt.Sprintf("%s, and block %d at byte %d is whole", why, seq, at)))
-		}
-		if s.next > r.durable && why != whyNothing {
-			r.opt.Log.Warn("torn tail cut", "file", s.path, "position", s.end, "seq", uint64(s.next), "reason", why)
+		if err := r.endOf(f, &w, s, why); err != nil {
+			return nil, err
 		}
 		return index, nil
 	}
+}
+
+// endOf decides whether what is not whole at the end of s is a torn tail or damage.
+func (r *recovery) endOf(f File, w *window, s *segment, why string) error {
+	at, seq, err := w.resync(s)
+	switch {
+	case err != nil:
+		return err
+	case seq == 0 && (why == whyNothing || s.next <= r.durable): // the end, or checkEnd has a word to say
+		return nil
+	case seq == 0:
+		r.opt.Log.Warn("torn tail cut", "file", s.path, "position", s.end, "seq", uint64(s.next), "reason", why)
+		return nil
+	case r.opt.Sync == Interval && s.next > r.durable:
+		// Power was lost within an interval: the disk had its own order for what was not synced.
+		r.opt.Log.Warn("blocks lost that were not synced", "file", s.path, "position", s.end, "seq", uint64(s.next), "reason", why)
+		return wipe(f, s.end, s.capacity)
+	default:
+		return s.damage(s.end, s.next, fmt.Sprintf("%s, and block %d at byte %d is whole", why, seq, at))
+	}
+}
+
+// wipe makes sure that nothing from pos on is ever taken for a record.
+func wipe(f File, pos, end int64) error {
+	for pos < end {
+		n, err := f.WriteAt(zeros[:min(end-pos, prewriteChunk)], pos)
+		if err != nil {
+			return err
+		}
+		pos += int64(n)
+	}
+	return f.Sync()
 }
 
 // resync looks for a whole record of this segment from its end on.

@@ -114,7 +114,7 @@ func wantSameLife(t testing.TB, s *segment) {
 // Each region of the files, one bit wrong: it is named, by file and position, and nothing is lost.
 func TestFlippedBytes(t *testing.T) {
 	const n = 120
-	o := Options{SegmentMin: 4 << 10, SegmentMax: 4 << 10}
+	o := Options{SegmentMin: 4 << 10, SegmentMax: 4 << 10, FS: &faultFS{}}
 	dir, segs := filled(t, o, n)
 	o.Dir = dir
 	if len(segs) < 3 {
@@ -191,9 +191,34 @@ func TestBrokenBeforeWhole(t *testing.T) {
 	}
 }
 
+// In mode Interval that is what a power loss may leave beyond the last sync: it is cut, and logged, and
+// the whole blocks behind never come back.
+func TestPowerLossInIntervalMode(t *testing.T) {
+	const n = 10
+	dir, segs := filled(t, Options{Sync: Interval}, n)
+	s := segs[0]
+	pos := s.end - frameSize(len(journaltest.Numbered(n))) - frameSize(len(journaltest.Numbered(n-1)))
+	patch(t, s.path, pos+frameHeader, flip, 1)
+	var logged bytes.Buffer
+	o := Options{Dir: dir, Sync: Interval, Log: slog.New(slog.NewTextHandler(&logged, nil))}
+	if _, err := newStore(t, o).Open(context.Background(), "j", 1, n-1); !errors.Is(err, journal.ErrDamaged) {
+		t.Fatalf("a synced block is broken: %v", err)
+	}
+	j := journaltest.Open(t, newStore(t, o), "j", 1, n-2)
+	journaltest.WantBounds(t, j, 1, n-1)
+	if !strings.Contains(logged.String(), s.path) {
+		t.Fatalf("log %q", logged.String())
+	}
+	journaltest.Fill(t, j, n-1, n-1)
+	j.Close()
+	j = journaltest.Open(t, newStore(t, o), "j", 1, n-1)
+	journaltest.WantBounds(t, j, 1, n)
+	journaltest.WantNumbered(t, j, 1, n-1)
+}
+
 func TestMissingFiles(t *testing.T) {
 	const n = 120
-	o := Options{SegmentMin: 4 << 10, SegmentMax: 4 << 10}
+	o := Options{SegmentMin: 4 << 10, SegmentMax: 4 << 10, FS: &faultFS{}}
 	for name, which := range map[string]func([]string) string{
 		"middle": func(p []string) string { return p[1] },
 		"last":   func(p []string) string { return p[len(p)-1] },
@@ -217,7 +242,7 @@ func TestMissingFiles(t *testing.T) {
 // A crash may come after the footer and before the next segment, or leave files half made.
 func TestHalfMade(t *testing.T) {
 	const n = 120
-	o := Options{SegmentMin: 4 << 10, SegmentMax: 4 << 10}
+	o := Options{SegmentMin: 4 << 10, SegmentMax: 4 << 10, FS: &faultFS{}}
 	dir, segs := filled(t, o, n)
 	o.Dir = dir
 	last := segs[len(segs)-1]
@@ -236,7 +261,7 @@ func TestHalfMade(t *testing.T) {
 // Only the last segment is scanned, however many there are.
 func TestReopenReadsTheLastOnly(t *testing.T) {
 	const n = 3000
-	dir, segs := filled(t, Options{SegmentMin: 4 << 10, SegmentMax: 4 << 10}, n)
+	dir, segs := filled(t, Options{SegmentMin: 4 << 10, SegmentMax: 4 << 10, FS: &faultFS{}}, n)
 	ffs := &faultFS{}
 	j := journaltest.Open(t, newStore(t, Options{Dir: dir, FS: ffs}), "j", 1, n)
 	most := int64(len(segs)*(headerSize+footerSize) + 2*4<<10)

@@ -85,7 +85,7 @@ func TestSegmentSizes(t *testing.T) {
 // A segment that was trimmed lives again; nothing of its first life is taken for data, not even where
 // the new records end exactly where an old one begins.
 func TestRecycledBytesAreStale(t *testing.T) {
-	o := Options{Dir: t.TempDir(), SegmentMin: 4 << 10, SegmentMax: 4 << 10}
+	o := Options{Dir: t.TempDir(), SegmentMin: 4 << 10, SegmentMax: 4 << 10, FS: &faultFS{}}
 	j := journaltest.Open(t, newStore(t, o), "j", 1, 0)
 	n := core.Offset(0)
 	same := func() {
@@ -126,7 +126,7 @@ func TestRecycledBytesAreStale(t *testing.T) {
 
 // A reader whose segment is trimmed and recycled under it goes on with the first block left.
 func TestTrimUnderReader(t *testing.T) {
-	o := Options{Dir: t.TempDir(), SegmentMin: 4 << 10, SegmentMax: 4 << 10}
+	o := Options{Dir: t.TempDir(), SegmentMin: 4 << 10, SegmentMax: 4 << 10, FS: &faultFS{}}
 	j := journaltest.Open(t, newStore(t, o), "j", 1, 0)
 	const n = 150
 	journaltest.Fill(t, j, 1, n)
@@ -147,5 +147,13 @@ func TestTrimUnderReader(t *testing.T) {
 	}
 	if last != n {
 		t.Fatalf("the reader ended at block %d", last)
+	}
+}
+
+func TestAppendAllocates(t *testing.T) {
+	j := journaltest.Open(t, newStore(t, Options{Dir: t.TempDir(), FS: &faultFS{}}), "j", 1, 0)
+	block := journaltest.Block(1, 1, 0, 100)
+	if n := testing.AllocsPerRun(500, func() { appendBlock(t, j, block) }); n != 0 {
+		t.Fatalf("%v allocations", n)
 	}
 }

@@ -15,6 +15,7 @@ import (
 type Store struct {
 	opt  Options
 	turn chan struct{} // held while a journal is being opened
+	made bool          // Dir is there, durably; owned by whoever has the turn
 
 	mu struct {
 		sync.Mutex
@@ -75,6 +76,12 @@ func (s *Store) open(ctx context.Context, name string, epoch uint64, durable jou
 func (s *Store) makeDir(dir string) error {
 	if err := s.opt.FS.MkdirAll(dir); err != nil {
 		return err
+	}
+	if !s.made {
+		if err := s.opt.FS.SyncDir(filepath.Dir(s.opt.Dir)); err != nil {
+			return err
+		}
+		s.made = true
 	}
 	return s.opt.FS.SyncDir(s.opt.Dir)
 }
