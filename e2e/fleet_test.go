@@ -70,7 +70,7 @@ func TestFleet(t *testing.T) {
 	runFleet(b, s, 0, nil)
 	b.Logf("%d messages published in %s", fleetDevices*fleetEach, time.Since(start).Round(time.Millisecond))
 	for world, f := range seen {
-		b.eventually(60*time.Second, world+" has everything", func() bool { return f.total() >= fleetDevices*fleetEach || t.Failed() })
+		b.eventually(100*time.Second, world+" has everything", func() bool { return f.total() >= fleetDevices*fleetEach || t.Failed() })
 		t.Log(world, "after", time.Since(start).Round(time.Millisecond))
 		f.judge(t, fleetDevices, fleetEach)
 		if f.copies > 0 {

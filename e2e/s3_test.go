@@ -159,7 +159,7 @@ func shares(t *testing.T, topic string, queueCount, n int, orderly bool, want []
 			settled++
 		case settled > 0:
 			t.Fatalf("shares were as wanted and then %v (two owners: %v); rounds so far: %v", got, double, history)
-		case b.ctx.Err() != nil || round > 40:
+		case b.ctx.Err() != nil || round > 55:
 			t.Fatalf("shares %v, want %v; rounds so far: %v", got, want, history)
 		}
 	}
