@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	nethttp "net/http"
 	"net/url"
 	"path/filepath"
 	"sync/atomic"
@@ -133,8 +134,8 @@ func mountLookups(servers []server) {
 			broker = s
 		}
 	}
-	if web != nil && broker != nil {
-		h := broker.HTTP()
+	if lookups, ok := any(broker).(interface{ HTTP() nethttp.Handler }); ok && web != nil && broker != nil {
+		h := lookups.HTTP()
 		web.Mount("/lookup/", h)
 		web.Mount("/admin/", h)
 	}
