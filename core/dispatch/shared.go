@@ -154,14 +154,14 @@ func (s *shared) waiting() int {
 // Ready gives turns as long as something waits and somebody can take it.
 func (s *shared) Ready() Ready {
 	s.begin()
-	for {
-		waiting := s.waiting()
+	for waiting := s.waiting(); waiting > 0; waiting = s.waiting() {
 		level, able := s.members.level(s.ready, waiting)
 		if able == 0 {
-			return s.end()
+			break
 		}
 		s.round(level, min(max(waiting/able, 1), turnMost))
 	}
+	return s.end()
 }
 
 // round gives each ready member of a level one turn of so many entries, beginning after the one who had the last.
