@@ -113,16 +113,27 @@ func ParsePayload(b []byte) (p Payload, err error) {
 		p.HasSum, p.Sum = true, binary.BigEndian.Uint32(b[2:])
 		b = b[6:]
 	}
+	err = p.split(b)
+	return p, err
+}
+
+// ParseChecked splits what a stored entry has after its checksum.
+func ParseChecked(b []byte) (p Payload, err error) {
+	err = p.split(b)
+	return p, err
+}
+
+func (p *Payload) split(b []byte) error {
 	p.Checked = b
 	if len(b) < 4 {
-		return p, fmt.Errorf("payload of %d bytes: %w", len(b), ErrMalformed)
+		return fmt.Errorf("payload of %d bytes: %w", len(b), ErrMalformed)
 	}
 	n := binary.BigEndian.Uint32(b)
 	if uint64(n) > uint64(len(b)-4) {
-		return p, fmt.Errorf("metadata of %d bytes in %d: %w", n, len(b), ErrMalformed)
+		return fmt.Errorf("metadata of %d bytes in %d: %w", n, len(b), ErrMalformed)
 	}
 	p.Metadata, p.Body = b[4:4+n:4+n], b[4+n:]
-	return p, nil
+	return nil
 }
 
 // appendPayload appends the checksum section and what it is about.

@@ -165,6 +165,32 @@ type OutMetadata struct {
 	OrderingKey []byte
 	EventTime   uint64
 	NullValue   bool
+	Batch       bool // of one message
+}
+
+// AppendSingle appends the one message of a batch, which has no body and no properties.
+func (m *OutMetadata) AppendSingle(dst []byte) []byte {
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	if m.HasKey {
+		dst = appendBytes(dst, 2, m.Key)
+	}
+	dst = appendUint(dst, 3, 0)
+	if m.EventTime != 0 {
+		dst = appendUint(dst, 5, m.EventTime)
+	}
+	if m.KeyB64 {
+		dst = appendUint(dst, 6, 1)
+	}
+	if len(m.OrderingKey) > 0 {
+		dst = appendBytes(dst, 7, m.OrderingKey)
+	}
+	dst = appendUint(dst, 8, m.Sequence)
+	if m.NullValue {
+		dst = appendUint(dst, 9, 1)
+	}
+	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start-4))
+	return dst
 }
 
 // Append appends MessageMetadata. each calls its argument for every property, in order. The same values always give the
@@ -182,6 +208,9 @@ func (m *OutMetadata) Append(dst []byte, each func(add func(key, value string)))
 	}
 	if m.HasKey {
 		dst = appendBytes(dst, 6, m.Key)
+	}
+	if m.Batch {
+		dst = appendUint(dst, 11, 1)
 	}
 	if m.EventTime != 0 {
 		dst = appendUint(dst, 12, m.EventTime)

@@ -1,0 +1,255 @@
+package pulsar
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"isthmus/adapters/pulsar/wire"
+	"isthmus/core"
+	"isthmus/core/engine"
+)
+
+// Bounds of what waits in the gateway for one connection. Beyond highWater no more permits reach the engine; portion is
+// how much of a client's permits the engine has at a time, guessed from the size of what went before.
+const (
+	highWater = 1 << 20
+	portion   = 1 << 20
+)
+
+// consumer is a client's consumer: the Sink of a group's member. The reader grants, acknowledges and leaves; runners deliver.
+type consumer struct {
+	sess         *session
+	id           uint64
+	name         string
+	subscription string
+	target       target
+	topic        *engine.Topic
+	part         *engine.Partition // nil: the whole of a partitioned topic
+	index        int32
+	mode         core.Mode
+	durable      bool
+	priority     int
+	group        *engine.Group
+	member       *engine.Consumer
+	epoch        atomic.Uint64 // of the client's last SUBSCRIBE or REDELIVER, plus one; 0 = none
+
+	mu struct { // leaf
+		sync.Mutex
+		stash   int64 // permits of the client that the engine does not have yet
+		given   int64 // permits that the engine has
+		size    int64 // bytes of an entry: the largest of late, falling
+		skipped []skip
+		left    bool
+	}
+	held []held // per partition; guarded by mu
+}
+
+// skip is an entry that could not be put into Pulsar's form. The reader acknowledges it at its next turn.
+type skip struct {
+	partition int32
+	r         core.Range
+}
+
+func epochOf(has bool, v uint64) uint64 {
+	if !has {
+		return 0
+	}
+	return v + 1
+}
+
+// FLOW. An unknown consumer is ignored: it may have been closed meanwhile.
+// Spec: Pulsar CommandFlow: permits count messages, not entries; a batch may overshoot
+func (s *session) flow(b []byte) error {
+	var q wire.Flow
+	if err := q.Parse(b); err != nil {
+		return err
+	}
+	c := s.consumer(q.ConsumerID)
+	if c == nil {
+		return nil
+	}
+	c.postSkipped()
+	c.mu.Lock()
+	c.mu.stash += int64(q.Permits)
+	c.mu.Unlock()
+	c.grant(s.out.Buffered())
+	return nil
+}
+
+// grant hands the engine a portion of the client's permits, as long as the client reads what it gets.
+func (c *consumer) grant(buffered int) {
+	c.mu.Lock()
+	n := int64(0)
+	if buffered <= highWater {
+		n = min(c.mu.stash, max(1, portion/max(c.mu.size, 1))-c.mu.given)
+	}
+	if n > 0 {
+		c.mu.stash -= n
+		c.mu.given += n
+	}
+	c.mu.Unlock()
+	if n > 0 {
+		c.member.Permit(int(n))
+	}
+}
+
+// drained runs when the client has read what it was slow to read.
+func (s *session) drained() {
+	s.mu.Lock()
+	cs := make([]*consumer, 0, len(s.mu.consumers))
+	for _, c := range s.mu.consumers {
+		cs = append(cs, c)
+	}
+	s.mu.Unlock()
+	for _, c := range cs {
+		c.grant(s.out.Buffered())
+	}
+}
+
+// Deliver implements engine.Sink: all of a round goes out with one append and one flush.
+func (c *consumer) Deliver(ds []engine.Delivery) {
+	c.note(ds)
+	buffered, err := c.sess.out.Append(func(dst []byte) []byte {
+		for i := range ds {
+			dst = c.appendDelivery(dst, &ds[i])
+		}
+		return dst
+	})
+	if err == nil {
+		err = c.sess.out.Flush()
+	}
+	if err != nil {
+		return // the reader finds out and leaves; until then the entries are held
+	}
+	if buffered > highWater {
+		buffered = c.sess.out.Buffered()
+	}
+	c.grant(buffered)
+}
+
+// note remembers what the client holds from now on.
+func (c *consumer) note(ds []engine.Delivery) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range ds {
+		e := &ds[i].Entry
+		c.held[ds[i].Partition.Index()].add(e.Base, e.Count)
+		c.mu.given -= int64(e.Count) - acked(ds[i].Acked)
+		if size := int64(len(e.Data)); size < c.mu.size {
+			c.mu.size -= (c.mu.size - size + 7) / 8
+		} else {
+			c.mu.size = size
+		}
+	}
+}
+
+func acked(rs []core.Range) (n int64) {
+	for _, r := range rs {
+		n += r.Len()
+	}
+	return n
+}
+
+// appendDelivery writes the MESSAGE frames of one entry: one with the bytes as they came, or one for each message of
+// another protocol.
+func (c *consumer) appendDelivery(dst []byte, d *engine.Delivery) []byte {
+	e := &d.Entry
+	m := wire.Message{ConsumerID: c.id, ID: idOf(d.Partition, e.Base, c.index)}
+	if c.mode == core.Shared { // Spec: Pulsar CommandMessage.redelivery_count: 0 on Exclusive and Failover, always
+		m.Redelivery = uint32(max(d.Attempt, 0))
+	}
+	if epoch := c.epoch.Load(); epoch > 0 {
+		m.HasEpoch, m.Epoch = true, epoch-1
+	}
+	if e.Format == core.FormatPulsar {
+		if len(d.Acked) > 0 {
+			m.AckSet = ackSet(e, d.Acked)
+		}
+		sum, checked, err := stored(e)
+		if err != nil {
+			return c.skip(dst, d, err)
+		}
+		return m.Append(dst, sum, checked)
+	}
+	return c.appendForeign(dst, &m, d)
+}
+
+// ackSet has a 1 for each message of the entry that is still to be delivered.
+// Spec: Pulsar CommandMessage.ack_set
+func ackSet(e *core.Entry, rs []core.Range) []int64 {
+	set := make([]int64, (e.Count+63)/64)
+	for i := range e.Count {
+		set[i/64] |= 1 << (i % 64)
+	}
+	for _, r := range rs {
+		for o := max(r.From, e.Base); o < min(r.To, e.End()); o++ {
+			i := o - e.Base
+			set[i/64] &^= 1 << (i % 64)
+		}
+	}
+	return set
+}
+
+// skip counts an entry that cannot be delivered and returns its permits. It is acknowledged later, by the reader: a
+// runner must not post to itself.
+func (c *consumer) skip(dst []byte, d *engine.Delivery, err error) []byte {
+	e := &d.Entry
+	c.sess.log.Error("entry not deliverable", "topic", c.target.String(), "group", c.subscription, "offset", e.Base, "err", err)
+	c.sess.srv.eng.Metrics().Dropped.WithLabelValues(protocolName, "undecodable").Add(float64(e.Count))
+	c.mu.Lock()
+	c.mu.skipped = append(c.mu.skipped, skip{d.Partition.Index(), core.Range{From: e.Base, To: e.End()}})
+	c.mu.stash += int64(e.Count)
+	c.mu.Unlock()
+	return dst
+}
+
+// postSkipped acknowledges what could not be delivered.
+func (c *consumer) postSkipped() {
+	c.mu.Lock()
+	list := c.mu.skipped
+	c.mu.skipped = nil
+	for _, s := range list {
+		c.held[s.partition].drop(s.r.From)
+	}
+	c.mu.Unlock()
+	for _, s := range list {
+		c.member.Ack(s.partition, s.r)
+	}
+}
+
+// Active implements engine.Sink.
+// Spec: Pulsar CommandActiveConsumerChange: Failover only
+func (c *consumer) Active(_ int32, active bool) {
+	if c.mode == core.Failover {
+		c.sess.tell(wire.TypeActiveConsumerChange, &wire.ActiveConsumerChange{ConsumerID: c.id, Active: active})
+	}
+}
+
+// Detached implements engine.Sink: the group ended under the consumer, and the client may subscribe again.
+func (c *consumer) Detached(error) {
+	if c.sess.forgetConsumer(c) {
+		c.sess.tell(wire.TypeCloseConsumer, &wire.Close{ID: c.id, RequestID: wire.NoRequest})
+	}
+}
+
+// leave takes the consumer out of its group, once.
+func (c *consumer) leave() {
+	c.mu.Lock()
+	left := c.mu.left
+	c.mu.left = true
+	c.mu.Unlock()
+	if !left && c.member != nil {
+		c.member.Leave()
+	}
+}
+
+// forgetConsumer takes a consumer out of the session's list; false when it was not there any more.
+func (s *session) forgetConsumer(c *consumer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.consumers[c.id] != c {
+		return false
+	}
+	delete(s.mu.consumers, c.id)
+	return true
+}
