@@ -18,13 +18,19 @@ type Config struct {
 	Connections int           // per listener; 0: no limit
 	Grace       time.Duration // between end of service and deadlines; default 2 s
 	Idle        time.Duration // a connection that says nothing is closed; default 120 s, as real brokers do
+	LockTime    time.Duration // how long a queue lock lasts unless renewed; default 60 s, as real brokers do
 	MaxBody     int           // bytes of one message; default 4 MiB, as real brokers do
 }
+
+const maxBody = 15 << 20
 
 func (c *Config) setDefaults() {
 	c.Cluster = cmp.Or(c.Cluster, "DefaultCluster")
 	c.Grace = cmp.Or(c.Grace, 2*time.Second)
 	c.Idle = cmp.Or(c.Idle, 120*time.Second)
+	// Clients renew each 20 s and distrust their own lock after 30.
+	// Spec: RocketMQ RebalanceLockManager.REBALANCE_LOCK_MAX_LIVE_TIME@5.x
+	c.LockTime = cmp.Or(c.LockTime, 60*time.Second)
 	c.MaxBody = cmp.Or(c.MaxBody, 4<<20)
 }
 
@@ -42,8 +48,11 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%s: %w", path, err))
 		}
 	}
-	if c.Connections < 0 || c.Grace < 0 || c.Idle < 0 || c.MaxBody < 0 || c.MaxBody > 15<<20 {
-		errs = append(errs, errors.New("connections, grace, idle: negative; or max body beyond 15 MiB"))
+	if c.Connections < 0 || c.Grace < 0 || c.Idle < 0 || c.LockTime < 0 {
+		errs = append(errs, errors.New("connections, grace, idle, lock time: negative"))
+	}
+	if c.MaxBody < 0 || c.MaxBody > maxBody {
+		errs = append(errs, fmt.Errorf("max body: %d is not within %d, what fits a frame", c.MaxBody, maxBody))
 	}
 	return errors.Join(errs...)
 }

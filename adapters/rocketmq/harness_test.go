@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -26,6 +27,11 @@ type gateway struct {
 
 func newGateway(t testing.TB, change func(*engine.Config)) *gateway {
 	t.Helper()
+	return newGatewayWith(t, Config{Bind: "127.0.0.1:0"}, change)
+}
+
+func newGatewayWith(t testing.TB, cfg Config, change func(*engine.Config)) *gateway {
+	t.Helper()
 	bed := enginetest.New(t, func(c *engine.Config) {
 		c.Decoders = map[core.Format]core.Decoder{core.FormatRocketMQ: Decode}
 		if change != nil {
@@ -33,14 +39,14 @@ func newGateway(t testing.TB, change func(*engine.Config)) *gateway {
 		}
 	})
 	g := &gateway{Bed: bed}
-	g.serve(t, Config{Bind: "127.0.0.1:0"})
+	g.serve(t, cfg)
 	return g
 }
 
 func (g *gateway) serve(t testing.TB, cfg Config) {
 	t.Helper()
 	au := auth.Anonymous{Tenant: "public"}
-	g.server = New(cfg, g.Engine, au, au, slog.New(slog.DiscardHandler))
+	g.server = New(cfg, g.Engine, au, au, testLog())
 	if err := g.server.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +60,14 @@ func (g *gateway) serve(t testing.TB, cfg Config) {
 			t.Errorf("run: %v", err)
 		}
 	})
+}
+
+// testLog is silent, or shows each request with ROCKETMQ_TEST_LOG=debug.
+func testLog() *slog.Logger {
+	if os.Getenv("ROCKETMQ_TEST_LOG") == "" {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // client speaks raw frames: one line per exchange.

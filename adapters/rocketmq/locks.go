@@ -3,18 +3,14 @@ package rocketmq
 import (
 	"context"
 	"errors"
-	"time"
 
 	"isthmus/adapters/rocketmq/wire"
 	"isthmus/core"
 )
 
-// lockTime is how long a queue lock lasts unless it is renewed; clients renew each 20 s and distrust their own after 30.
-//
-// Spec: RocketMQ RebalanceLockManager.REBALANCE_LOCK_MAX_LIVE_TIME@5.x
-const lockTime = 60 * time.Second
-
-// lock handles code 41: orderly consumers take their queues. The answer lists those that the client has now.
+// lock handles code 41: orderly consumers take their queues. The answer lists those that the client has now. Who was
+// refused is told to try again: rocketmq-client-go does not unlock a queue that it gives up, and would look again only at
+// every other rebalance.
 //
 // Spec: RocketMQ RequestCode.LOCK_BATCH_MQ=41; AdminBrokerProcessor.lockBatchMQ@5.x
 func (s *session) lock(_ context.Context, h *wire.Header, body []byte) error {
@@ -30,6 +26,8 @@ func (s *session) lock(_ context.Context, h *wire.Header, body []byte) error {
 		}
 		if ok {
 			held = append(held, q)
+		} else {
+			s.srv.registry.contend(l.Group)
 		}
 	}
 	return s.ok(h, func(a *wire.Answer) {
@@ -48,14 +46,15 @@ func (s *session) lockOne(l *wire.Locks, q wire.Queue) (bool, error) {
 	if t.Partition(int32(q.ID)) == nil {
 		return false, nil
 	}
-	g, _, err := s.group(t, q.Topic, l.Group)
+	g, err := s.group(t, q.Topic, l.Group, s.srv.registry.interest(l.Group, q.Topic))
 	if err != nil || g == nil {
 		return false, err
 	}
-	return g.Lock(int32(q.ID), l.ClientID, lockTime), nil
+	return g.Lock(int32(q.ID), l.ClientID, s.srv.cfg.LockTime), nil
 }
 
-// unlock handles code 42.
+// unlock handles code 42. The others are told, so that they take the queues now and not at their next rebalance, 20 s
+// later; the real broker leaves them waiting.
 //
 // Spec: RocketMQ RequestCode.UNLOCK_BATCH_MQ=42; AdminBrokerProcessor.unlockBatchMQ@5.x
 func (s *session) unlock(_ context.Context, h *wire.Header, body []byte) error {
@@ -63,14 +62,19 @@ func (s *session) unlock(_ context.Context, h *wire.Header, body []byte) error {
 	if err != nil {
 		return err
 	}
+	freed := false
 	for _, q := range l.Queues {
 		t, err := s.srv.topic(q.Topic)
 		if err != nil || t.Partition(int32(q.ID)) == nil {
 			continue
 		}
-		if g, err := t.Group(l.Group); err == nil {
+		if g, err := t.Group(l.Group); err == nil && g.LockedBy(int32(q.ID)) == l.ClientID {
 			g.Unlock(int32(q.ID), l.ClientID)
+			freed = true
 		}
+	}
+	if freed {
+		s.srv.notify(l.Group, s.srv.registry.others(s, l.Group))
 	}
 	return s.ok(h, nil)
 }

@@ -31,8 +31,8 @@ func (s *session) queueOf(h *wire.Header) (topic string, p *engine.Partition, er
 }
 
 // queryOffset handles code 14. Once a group has begun, its mark is the answer, so that what was sent between its first
-// heartbeat and this question is not missed. With CONSUME_FROM_TIMESTAMP only the client knows the time: it is told that
-// nothing is committed and looks the offset up.
+// heartbeat and this question is not missed. With CONSUME_FROM_TIMESTAMP, and for pull consumers, only the client knows
+// where to begin: it is told that nothing is committed and looks the offset up.
 //
 // Deviates: the real broker answers 0 for a young topic whose first message is in memory; this one never does.
 // Spec: RocketMQ RequestCode.QUERY_CONSUMER_OFFSET=14; ConsumerManageProcessor.queryConsumerOffset@5.x
@@ -45,7 +45,8 @@ func (s *session) queryOffset(_ context.Context, h *wire.Header, _ []byte) error
 	if p == nil {
 		return fmt.Errorf("group %s in topic %s: %w", name, topic, errNothingCommitted)
 	}
-	g, fromWhere, err := s.group(p.Topic(), topic, name)
+	in := s.srv.registry.interest(name, topic)
+	g, err := s.group(p.Topic(), topic, name, in)
 	if err != nil {
 		return err
 	}
@@ -53,32 +54,32 @@ func (s *session) queryOffset(_ context.Context, h *wire.Header, _ []byte) error
 		return fmt.Errorf("group %s in topic %s: %w", name, topic, errNothingCommitted)
 	}
 	next, committed := g.Committed(p.Index())
-	if !committed {
-		if next = g.Mark(p.Index()); fromWhere == wire.FromTimestamp {
-			return fmt.Errorf("group %s in topic %s: %w", name, topic, errNothingCommitted)
-		}
+	if !committed && in.asks {
+		return fmt.Errorf("group %s in topic %s: %w", name, topic, errNothingCommitted)
 	}
 	return s.offset(h, next)
 }
 
 // group finds a group of the engine, and begins it when a connected client subscribes to a topic that did not exist at
 // its last heartbeat. It is nil for broadcasting groups and unknown ones.
-func (s *session) group(t *engine.Topic, topic, name string) (g *engine.Group, fromWhere string, err error) {
-	_, broadcasting, fromWhere, known := s.srv.registry.subscription(name, topic)
-	if known && broadcasting {
-		return nil, fromWhere, nil
+func (s *session) group(t *engine.Topic, topic, name string, in interest) (*engine.Group, error) {
+	if in.known && in.broadcasting {
+		return nil, nil
 	}
-	g, err = t.Group(name)
-	if err == nil || !known {
-		return g, fromWhere, nil
+	g, err := t.Group(name)
+	if err == nil {
+		return g, nil
 	}
-	if g, err = t.BeginGroup(name, start(fromWhere, isRetry(topic))); err != nil {
-		return nil, "", err
+	if !in.known {
+		return nil, nil
+	}
+	if g, err = t.BeginGroup(name, start(in.fromWhere, isRetry(topic))); err != nil {
+		return nil, err
 	}
 	if client := s.srv.registry.clientOf(s, name); client != "" {
 		g.Heartbeat(client)
 	}
-	return g, fromWhere, nil
+	return g, nil
 }
 
 // updateOffset handles code 15. A commit never moves a group backwards.
@@ -110,7 +111,7 @@ func (s *session) commit(p *engine.Partition, topic, groupName string, next core
 	if _, end := p.Bounds(); next < 0 || next > end {
 		return fmt.Errorf("commit of offset %d, the queue ends at %d: %w", next, end, core.ErrInvalid)
 	}
-	g, _, err := s.group(p.Topic(), topic, groupName)
+	g, err := s.group(p.Topic(), topic, groupName, s.srv.registry.interest(groupName, topic))
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (s *session) pull(ctx context.Context, h *wire.Header, _ []byte) error {
 	}
 	if r.SysFlag&wire.PullCommit != 0 && r.Commit > 0 && p.part != nil {
 		if err := s.commit(p.part, p.topic, p.group, r.Commit); err != nil {
-			return err
+			s.srv.log.Debug("commit with a pull refused", "protocol", protocol, "group", p.group, "topic", p.topic, "err", err)
 		}
 	}
 	p.messages = int(min(max(r.MaxMessages, 1), maxMessages))
@@ -80,25 +80,25 @@ func (s *session) subscribed(p *pull, r *wire.Pull) error {
 	if err := checkName("group", p.group, maxGroup); err != nil {
 		return err
 	}
-	sub, broadcasting, _, known := s.srv.registry.subscription(p.group, p.topic)
+	in := s.srv.registry.interest(p.group, p.topic)
 	switch {
 	case r.SysFlag&wire.PullSubscription != 0 && len(r.Subscription) > 0:
 		var err error
 		if p.filter, err = parseFilter(string(r.ExpressionType), string(r.Subscription)); err != nil {
 			return err
 		}
-	case known:
-		p.filter = sub.filter
+	case in.known:
+		p.filter = in.filter
 	default:
 		return fmt.Errorf("group %s, topic %s: %w", p.group, p.topic, errNoSubscription)
 	}
 	if p.filter.sql {
 		return errSQL
 	}
-	if broadcasting || p.part == nil {
+	if in.broadcasting || p.part == nil {
 		return nil
 	}
-	g, _, err := s.group(p.part.Topic(), p.topic, p.group)
+	g, err := s.group(p.part.Topic(), p.topic, p.group, in)
 	if err != nil || g == nil {
 		return err
 	}

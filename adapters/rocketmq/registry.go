@@ -14,7 +14,8 @@ import (
 type registry struct {
 	mu struct {
 		sync.Mutex
-		groups map[string]*group
+		groups    map[string]*group
+		contended map[string]bool // groups in which a queue lock was refused since the last sweep
 	}
 }
 
@@ -25,6 +26,7 @@ type group struct {
 	subs         map[string]subscription // by topic, as clients name it
 	broadcasting bool
 	fromWhere    string
+	asks         bool // where to begin is for the client to say, not for the heartbeat
 }
 
 type member struct {
@@ -46,7 +48,35 @@ type departure struct {
 	remaining     []*session
 }
 
-func (r *registry) init() { r.mu.groups = make(map[string]*group) }
+func (r *registry) init() {
+	r.mu.groups, r.mu.contended = make(map[string]*group), make(map[string]bool)
+}
+
+// contend notes that somebody in a group waits for a queue lock.
+func (r *registry) contend(groupName string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.groups[groupName] != nil {
+		r.mu.contended[groupName] = true
+	}
+}
+
+// retry returns the members of the groups in which somebody waits for a queue lock.
+func (r *registry) retry() map[string][]*session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.mu.contended) == 0 {
+		return nil
+	}
+	out := make(map[string][]*session, len(r.mu.contended))
+	for name := range r.mu.contended {
+		if g := r.mu.groups[name]; g != nil {
+			out[name] = g.sessions()
+		}
+	}
+	clear(r.mu.contended)
+	return out
+}
 
 // beat notes a heartbeat and tells who is to be told about a change, nil when there is none.
 func (r *registry) beat(s *session, client string, d *wire.ConsumerData, subs map[string]subscription, now time.Time) (notify []*session, differs bool) {
@@ -58,6 +88,8 @@ func (r *registry) beat(s *session, client string, d *wire.ConsumerData, subs ma
 		r.mu.groups[d.Group] = g
 	}
 	g.broadcasting, g.fromWhere = d.Model == wire.Broadcasting, d.FromWhere
+	// rocketmq-client-go's pull consumer writes LAST_OFFSET whatever it was told.
+	g.asks = d.FromWhere == wire.FromTimestamp || d.Type == wire.Actively
 	m := g.members[client]
 	changed := m == nil || m.session != s
 	if m == nil {
@@ -128,16 +160,23 @@ func (r *registry) remove(gone func(group, client string, m *member) bool) []dep
 	return out
 }
 
-// subscription looks up what a group wants of a topic.
-func (r *registry) subscription(groupName, topic string) (sub subscription, broadcasting bool, fromWhere string, ok bool) {
+// interest is what a group wants of a topic.
+type interest struct {
+	filter             filter
+	known              bool
+	broadcasting, asks bool
+	fromWhere          string
+}
+
+func (r *registry) interest(groupName, topic string) interest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.mu.groups[groupName]
 	if g == nil {
-		return subscription{}, false, "", false
+		return interest{}
 	}
-	sub, ok = g.subs[topic]
-	return sub, g.broadcasting, g.fromWhere, ok
+	sub, known := g.subs[topic]
+	return interest{filter: sub.filter, known: known, broadcasting: g.broadcasting, asks: g.asks, fromWhere: g.fromWhere}
 }
 
 // members returns the client ids and topics of a group.
@@ -148,6 +187,17 @@ func (r *registry) members(groupName string) (clients, topics []string) {
 		clients, topics = slices.Collect(maps.Keys(g.members)), slices.Collect(maps.Keys(g.subs))
 	}
 	return clients, topics
+}
+
+// others returns the connections of a group's members but for this one.
+func (r *registry) others(s *session, groupName string) []*session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.mu.groups[groupName]
+	if g == nil {
+		return nil
+	}
+	return slices.DeleteFunc(g.sessions(), func(x *session) bool { return x == s })
 }
 
 // on tells whether a client of a group is on this connection.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
@@ -220,6 +221,9 @@ func (s *session) act(ctx context.Context, f wire.Frame) error {
 	if h.Response() {
 		return nil // our own calls are one-way
 	}
+	if s.srv.log.Enabled(ctx, slog.LevelDebug) {
+		s.srv.log.Debug("request", "protocol", protocol, "conn", s.remote.String(), "command", h.Code, "opaque", h.Opaque, "body", len(f.Body))
+	}
 	handle := handlerOf(h.Code)
 	if handle == nil {
 		return s.refuse(h, fmt.Errorf("request type %d %w", h.Code, errUnknownRequest))
@@ -253,6 +257,7 @@ func (s *session) breathe(ctx context.Context) error {
 // refuse answers with the code of an error.
 func (s *session) refuse(h *wire.Header, err error) error {
 	code, known := codeOf(err)
+	s.srv.log.Debug("request refused", "protocol", protocol, "command", h.Code, "code", code, "err", err)
 	if !known {
 		s.srv.log.Error("request failed", "protocol", protocol, "command", h.Code, "err", err)
 	}

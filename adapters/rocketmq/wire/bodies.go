@@ -26,6 +26,7 @@ type ProducerData struct {
 // ConsumerData is one consumer group of a client.
 type ConsumerData struct {
 	Group         string             `json:"groupName"`
+	Type          string             `json:"consumeType"`
 	Model         string             `json:"messageModel"`
 	FromWhere     string             `json:"consumeFromWhere"`
 	Subscriptions []SubscriptionData `json:"subscriptionDataSet"`
@@ -44,6 +45,7 @@ type SubscriptionData struct {
 // The words of a heartbeat.
 const (
 	Broadcasting  = "BROADCASTING"
+	Actively      = "CONSUME_ACTIVELY"
 	FromFirst     = "CONSUME_FROM_FIRST_OFFSET"
 	FromTimestamp = "CONSUME_FROM_TIMESTAMP"
 	ExpressionTag = "TAG"
