@@ -45,6 +45,13 @@ type Journal interface {
 	Close() error
 }
 
+// Syncer is what a tenant offers, by type assertion, whose Append may return before the block is on
+// the disk. Whoever records a Seq as durable calls Sync first.
+type Syncer interface {
+	// Sync returns when every block appended before is on the disk. An error is fatal, as of Append.
+	Sync(ctx context.Context) error
+}
+
 // Record is one block as Read yields it.
 type Record struct {
 	Seq   Seq

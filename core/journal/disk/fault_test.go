@@ -152,7 +152,7 @@ func TestEveryOperationFails(t *testing.T) {
 				ffs.set(nil)
 				checkAfterFailure(t, newStore(t, o), acked)
 				if !failed.Load() {
-					if n < 100 {
+					if n < 80 {
 						t.Fatalf("only %d operations in the run", n)
 					}
 					return
@@ -162,7 +162,7 @@ func TestEveryOperationFails(t *testing.T) {
 	}
 }
 
-const faultBlocks = 100
+const faultBlocks = 70
 
 // runUntilError appends and trims; after the first error of Append all others must fail.
 func runUntilError(t *testing.T, s *Store, failed *atomic.Bool) (acked journal.Seq) {
@@ -183,11 +183,11 @@ func runUntilError(t *testing.T, s *Store, failed *atomic.Bool) (acked journal.S
 			return acked
 		}
 		acked = seq
-		if i%40 == 0 {
-			if err := j.Trim(ctx, acked-20); err != nil && !failed.Load() {
+		if i%30 == 0 {
+			if err := j.Trim(ctx, acked-10); err != nil && !failed.Load() {
 				t.Fatal(err)
 			}
-			if first, next, _, err := j.Bounds(ctx); err != nil || first > acked-20 || next != acked+1 {
+			if first, next, _, err := j.Bounds(ctx); err != nil || first > max(1, acked-10) || next != acked+1 {
 				t.Fatalf("bounds [%d, %d) %v", first, next, err)
 			}
 		}
@@ -217,8 +217,8 @@ func checkAfterFailure(t *testing.T, s *Store, acked journal.Seq) {
 	if err != nil || next != acked+1 && next != acked+2 || first > max(1, acked) {
 		t.Fatalf("acknowledged up to %d, bounds [%d, %d), %v", acked, first, next, err)
 	}
-	journaltest.Fill(t, j, int(next), int(next)+30)
-	journaltest.WantNumbered(t, j, int(first), int(next)+30)
+	journaltest.Fill(t, j, int(next), int(next)+10)
+	journaltest.WantNumbered(t, j, int(first), int(next)+10)
 	j.Close()
 }
 

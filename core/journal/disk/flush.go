@@ -1,6 +1,8 @@
 package disk
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +22,10 @@ func (j *Journal) arm() {
 		f.busy.Add(1)
 		f.timer = time.AfterFunc(j.opt.Interval, func() {
 			defer f.busy.Done()
-			j.flush()
+			f.armed.Store(false)
+			if err := j.flush(); err != nil {
+				j.opt.Log.Error("sync failed", "journal", j.name, "err", err)
+			}
 		})
 	}
 }
@@ -35,21 +40,23 @@ func (j *Journal) disarm() {
 	}
 }
 
-func (j *Journal) flush() {
-	j.flusher.armed.Store(false)
+// Sync implements journal.Syncer.
+func (j *Journal) Sync(ctx context.Context) error {
+	if err := errors.Join(j.stopped(), ctx.Err()); err != nil || j.opt.Sync == Fsync {
+		return err
+	}
+	return j.flush()
+}
+
+// flush syncs the segment being written; the ones before it were synced when they were sealed.
+func (j *Journal) flush() error {
 	file := <-j.flusher.file
 	defer func() { j.flusher.file <- file }()
-	if file == nil {
-		return
+	if file == nil { // none yet, closed, or a roll failed
+		return j.stopped()
 	}
-	j.mu.Lock()
-	upTo := j.mu.next - 1
-	j.mu.Unlock()
 	if err := file.Sync(); err != nil {
-		j.opt.Log.Error("sync failed", "journal", j.name, "err", j.fail(err))
-		return
+		return j.fail(err)
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.mu.synced = max(j.mu.synced, upTo)
+	return nil
 }

@@ -30,7 +30,6 @@ type Journal struct {
 		segments []*segment // a chain; the last one is never dropped
 		free     []string
 		next     journal.Seq
-		synced   journal.Seq
 		cause    error // why no Append succeeds any more
 		unread   error // why no Read does
 		recent   [recentIndexes]*segment
@@ -56,7 +55,7 @@ func newJournal(s *Store, name, dir string, epoch uint64, r *recovery) *Journal 
 			last.open, last.tail = r.index.index, r.index.tail
 		}
 	}
-	j.mu.next, j.mu.synced = w.next, w.next-1
+	j.mu.next = w.next
 	j.flusher.file = make(chan File, 1)
 	j.flusher.file <- w.file
 	j.writer <- w
@@ -96,13 +95,6 @@ func (j *Journal) first() journal.Seq {
 		return j.mu.segments[0].base
 	}
 	return j.mu.next
-}
-
-// Synced is the highest Seq that is on the disk: in mode Interval it lags behind what was appended.
-func (j *Journal) Synced() journal.Seq {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.mu.synced
 }
 
 // take waits for the writer.

@@ -62,9 +62,6 @@ func (j *Journal) publish(w *writer, b journal.Block) journal.Seq {
 	w.seg.next, w.seg.end = seq+1, w.seg.end+size
 	w.seg.open, w.seg.tail = w.index.index, w.index.tail
 	j.mu.next = seq + 1
-	if j.opt.Sync == Fsync {
-		j.mu.synced = seq
-	}
 	j.mu.Unlock()
 	if j.opt.Sync == Interval {
 		j.arm()
@@ -107,7 +104,6 @@ func (j *Journal) seal(w *writer) error {
 	}
 	j.mu.Lock()
 	w.seg.sealedBy(w.index, n)
-	j.mu.synced = w.next - 1
 	j.mu.Unlock()
 	j.remember(w.seg, &w.index.index)
 	w.seg = nil
