@@ -141,21 +141,17 @@ func New(mode core.Mode, p Placement, cur core.Cursor) (State, error) {
 // member is a Consumer at work.
 type member struct {
 	Consumer
-	pending int64 // shared: messages that it holds unacknowledged
-	tell    bool  // failover: it is to be told whether it is active
+	tell bool // failover: it is to be told whether it is active
+
+	// shared
+	pending int64 // messages that it holds unacknowledged
+	level   *level
+	at      int // index in level
 }
 
-func indexOf(members []*member, id ConsumerID) int {
-	for i, m := range members {
-		if m.ID == id {
-			return i
-		}
-	}
-	return -1
-}
-
-func newMember(members []*member, c Consumer) (*member, error) {
-	if c.Account == nil || indexOf(members, c.ID) >= 0 {
+// newMember refuses one that is there already, or has no account.
+func newMember(c Consumer, there bool) (*member, error) {
+	if c.Account == nil || there {
 		return nil, fmt.Errorf("join of consumer %d (%q): %w", c.ID, c.Name, core.ErrInvalid)
 	}
 	return &member{Consumer: c}, nil

@@ -7,77 +7,88 @@ import "slices"
 // Spec: Pulsar dispatcherMaxRoundRobinBatchSize
 const turnMost = 20
 
-// ranks are the members of a shared group: by priority, then time of joining, and whose turn it is.
+// ranks are the members of a shared group, by priority, and whose turn it is.
 type ranks struct {
-	all    []*member
-	levels [][]*member // all, cut by priority
+	levels []*level // by priority, none empty
+	byID   map[ConsumerID]*member
 	turn   *Turn
-	start  int // where the first turn begins: lest the first in line gets the first message of each partition
-	hint   int // where in its level the one who was served last was found
+	start  int // where the first turn of a level begins: lest the first in line gets the first message of each partition
+}
+
+// level is the members of one priority, in the order in which they joined.
+type level struct {
+	priority int
+	members  []*member
+	next     int // index of the one whose turn it is, modulo their number
+}
+
+func newRanks(p Placement) ranks {
+	r := ranks{byID: map[ConsumerID]*member{}, turn: p.Turn, start: int(max(p.Partition, 0))}
+	if r.turn == nil {
+		r.turn = new(Turn)
+	}
+	return r
 }
 
 func (r *ranks) add(m *member) {
-	i := len(r.all)
-	for i > 0 && r.all[i-1].Priority > m.Priority {
-		i--
+	i := 0
+	for i < len(r.levels) && r.levels[i].priority < m.Priority {
+		i++
 	}
-	r.all = slices.Insert(r.all, i, m)
-	r.cut()
+	if i == len(r.levels) || r.levels[i].priority != m.Priority {
+		r.levels = slices.Insert(r.levels, i, &level{priority: m.Priority, next: r.start})
+	}
+	l := r.levels[i]
+	m.level, m.at = l, len(l.members)
+	l.members = append(l.members, m)
+	r.byID[m.ID] = m
 }
 
-// remove returns nil for one who is not there.
-func (r *ranks) remove(id ConsumerID) *member {
-	i := indexOf(r.all, id)
-	if i < 0 {
-		return nil
+// remove leaves the turn at the one who came after m.
+func (r *ranks) remove(m *member) {
+	l := m.level
+	if r.turn.set && r.turn.last == m.ID {
+		before := l.members[(m.at+len(l.members)-1)%len(l.members)]
+		r.turn.last, r.turn.set = before.ID, before != m
 	}
-	m := r.all[i]
-	if r.turn.set && r.turn.last == id { // the one after m stays the next
-		r.turn.last = r.all[(i+len(r.all)-1)%len(r.all)].ID
+	if m.at < l.next {
+		l.next--
 	}
-	r.all = slices.Delete(r.all, i, i+1)
-	r.cut()
-	return m
+	l.members = slices.Delete(l.members, m.at, m.at+1)
+	for _, behind := range l.members[m.at:] {
+		behind.at--
+	}
+	r.levels = slices.DeleteFunc(r.levels, func(l *level) bool { return len(l.members) == 0 })
+	delete(r.byID, m.ID)
 }
 
-func (r *ranks) cut() {
-	r.levels = r.levels[:0]
-	for lo, hi := 0, 0; lo < len(r.all); lo = hi {
-		for hi < len(r.all) && r.all[hi].Priority == r.all[lo].Priority {
-			hi++
-		}
-		r.levels = append(r.levels, r.all[lo:hi])
-	}
-}
-
-// level returns the members of the best priority where somebody is ready, and how many are; it counts no further than most.
+// best returns the level of the best priority where somebody is ready, and how many are; it counts no further than most.
 // Spec: Pulsar priority_level: lower levels only when all of a higher level have no permits
-func (r *ranks) level(ready func(*member) bool, most int) (level []*member, able int) {
-	for _, level := range r.levels {
-		for i := 0; i < len(level) && able < most; i++ {
-			if ready(level[i]) {
+func (r *ranks) best(ready func(*member) bool, most int) (l *level, able int) {
+	for _, l := range r.levels {
+		for i := 0; i < len(l.members) && able < most; i++ {
+			if ready(l.members[i]) {
 				able++
 			}
 		}
 		if able > 0 {
-			return level, able
+			return l, able
 		}
 	}
 	return nil, 0
 }
 
-func (r *ranks) served(m *member) { r.turn.last, r.turn.set = m.ID, true }
+func (r *ranks) served(m *member) {
+	r.turn.last, r.turn.set = m.ID, true
+	m.level.next = m.at + 1
+}
 
-// after is the place in level behind the one who was served last, or start if that was somebody else.
-func (r *ranks) after(level []*member) int {
-	if !r.turn.set {
-		return r.start % len(level)
+// first is the index in l of the one whose turn it is. The turn is shared as far as the States have the same members; where
+// each partition has members of its own, as Pulsar clients make them, each keeps its own.
+func (r *ranks) first(l *level) int {
+	next := l.next
+	if m := r.byID[r.turn.last]; r.turn.set && m != nil && m.level == l {
+		next = m.at + 1
 	}
-	for i := range level { // the hint is right, or one short
-		if k := (r.hint + i) % len(level); level[k].ID == r.turn.last {
-			r.hint = k
-			return k + 1
-		}
-	}
-	return r.start % len(level)
+	return next % len(l.members)
 }

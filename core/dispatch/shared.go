@@ -14,15 +14,11 @@ type shared struct {
 }
 
 func newShared(p Placement, cur core.Cursor) *shared {
-	s := &shared{feed: newFeed(cur), limits: p.Limits, members: ranks{turn: p.Turn, start: int(max(p.Partition, 0))}}
-	if s.members.turn == nil {
-		s.members.turn = new(Turn)
-	}
-	return s
+	return &shared{feed: newFeed(cur), limits: p.Limits, members: newRanks(p)}
 }
 
 func (s *shared) Join(c Consumer) error {
-	m, err := newMember(s.members.all, c)
+	m, err := newMember(c, s.members.byID[c.ID] != nil)
 	if err != nil {
 		return err
 	}
@@ -33,15 +29,17 @@ func (s *shared) Join(c Consumer) error {
 // Leave puts what the member held up for redelivery, without raising the attempt. With the last one all attempts are
 // forgotten and reading begins again at the mark; acknowledgements stay.
 func (s *shared) Leave(id ConsumerID) {
-	m := s.members.remove(id)
-	switch {
-	case m == nil:
-	case len(s.members.all) == 0:
-		s.forget()
-		s.rewind()
-	default:
-		s.release(m, 0)
+	m := s.members.byID[id]
+	if m == nil {
+		return
 	}
+	s.members.remove(m)
+	if len(s.members.byID) > 0 {
+		s.release(m, 0)
+		return
+	}
+	s.forget()
+	s.rewind()
 }
 
 func (s *shared) Reset(cur core.Cursor) {
@@ -53,7 +51,7 @@ func (s *shared) Reset(cur core.Cursor) {
 func (s *shared) forget() {
 	s.held.clear()
 	s.replay = s.replay[:0]
-	for _, m := range s.members.all {
+	for _, m := range s.members.byID {
 		m.pending = 0
 	}
 }
@@ -100,8 +98,8 @@ func (s *shared) Nack(id ConsumerID, base core.Offset) {
 }
 
 func (s *shared) NackAll(id ConsumerID) {
-	if i := indexOf(s.members.all, id); i >= 0 {
-		s.release(s.members.all[i], 1)
+	if m := s.members.byID[id]; m != nil {
+		s.release(m, 1)
 	}
 }
 
@@ -124,18 +122,25 @@ func (s *shared) InFlight() int { return int(s.held.messages - s.held.waiting) }
 
 // Want leaves room for what waits already: redelivery comes first.
 func (s *shared) Want() int {
-	credit, need := int64(0), lookAhead+s.held.waiting
-	for _, m := range s.members.all {
-		if s.ready(m) {
-			credit += min(m.Account.Permits, s.limits.Consumer-m.pending)
-		}
-		if credit >= need {
-			credit = need
-			break
-		}
-	}
+	need := lookAhead + s.held.waiting
+	credit := min(s.credit(need), need)
 	room := s.limits.Group - s.held.messages
 	return int(max(0, min(credit-s.held.waiting, room)-s.queue.messages))
+}
+
+// credit adds up what members can take, until it is enough.
+func (s *shared) credit(enough int64) (sum int64) {
+	for _, l := range s.members.levels {
+		for _, m := range l.members {
+			if s.ready(m) {
+				sum += min(m.Account.Permits, s.limits.Consumer-m.pending)
+			}
+			if sum >= enough {
+				return sum
+			}
+		}
+	}
+	return sum
 }
 
 // ready tells whether m can take an entry now.
@@ -155,7 +160,7 @@ func (s *shared) waiting() int {
 func (s *shared) Ready() Ready {
 	s.begin()
 	for waiting := s.waiting(); waiting > 0; waiting = s.waiting() {
-		level, able := s.members.level(s.ready, waiting)
+		level, able := s.members.best(s.ready, waiting)
 		if able == 0 {
 			break
 		}
@@ -165,9 +170,9 @@ func (s *shared) Ready() Ready {
 }
 
 // round gives each ready member of a level one turn of so many entries, beginning after the one who had the last.
-func (s *shared) round(level []*member, entries int) {
-	for i, first := 0, s.members.after(level); i < len(level) && s.waiting() > 0; i++ {
-		m := level[(first+i)%len(level)]
+func (s *shared) round(l *level, entries int) {
+	for i, first := 0, s.members.first(l); i < len(l.members) && s.waiting() > 0; i++ {
+		m := l.members[(first+i)%len(l.members)]
 		for n := 0; n < entries && s.ready(m) && s.waiting() > 0; {
 			if s.give(m) {
 				n++

@@ -29,7 +29,7 @@ func newSingle(exclusive bool, p Placement, cur core.Cursor) *single {
 
 // Spec: Pulsar ConsumerBusy: an exclusive subscription has one consumer
 func (s *single) Join(c Consumer) error {
-	m, err := newMember(s.members, c)
+	m, err := newMember(c, s.indexOf(c.ID) >= 0)
 	if err != nil {
 		return err
 	}
@@ -44,10 +44,14 @@ func (s *single) Join(c Consumer) error {
 }
 
 func (s *single) Leave(id ConsumerID) {
-	if i := indexOf(s.members, id); i >= 0 {
+	if i := s.indexOf(id); i >= 0 {
 		s.members = slices.Delete(s.members, i, i+1)
 		s.elect()
 	}
+}
+
+func (s *single) indexOf(id ConsumerID) int {
+	return slices.IndexFunc(s.members, func(m *member) bool { return m.ID == id })
 }
 
 // elect chooses again after each join and leave. There is no stickiness: a newcomer may take over from a healthy member.

@@ -125,6 +125,39 @@ func TestS1_32_SharedIsFairWhateverThePortions(t *testing.T) {
 	})
 }
 
+// A Pulsar client makes a consumer of its own for each partition, so States that share a turn may have nobody in common; and
+// some owners share none. Messages that come one by one, here and there, are spread all the same.
+func TestS1_32_SharedIsFairToMembersOfOnePartition(t *testing.T) {
+	for _, turn := range []*Turn{nil, new(Turn)} {
+		const partitions, members, rounds = 4, 3, 30
+		got := make([]int, members)
+		var states []State
+		for i := range partitions {
+			s, _ := New(core.Shared, Placement{Partition: int32(i), Partitioned: true, Turn: turn}, core.Cursor{})
+			for k := range members {
+				c := Consumer{ID: ConsumerID(i*members + k), Account: &Account{Permits: 1 << 40}}
+				if err := s.Join(c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			states = append(states, s)
+		}
+		for range rounds {
+			for _, s := range states {
+				s.Add(Entry{Base: s.Next(), Count: 1})
+				for _, a := range s.Ready().Deliver {
+					got[a.To%members]++
+				}
+			}
+			for _, n := range got {
+				if n < got[0]-partitions/2 || n > got[0]+partitions/2 {
+					t.Fatalf("client by client: %v", got)
+				}
+			}
+		}
+	}
+}
+
 func TestS1_33_SharedDisconnectRedelivers(t *testing.T) {
 	runScript(t, "testdata/shared_disconnect.txt")
 }
