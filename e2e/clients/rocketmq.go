@@ -56,7 +56,9 @@ func NewRocketMQProducer(nameServer, topic string, conf ...producer.Option) (*Ro
 // RocketMQMessage builds the client's message: key as KEYS and sharding key both, as applications do for ordered sends.
 func RocketMQMessage(topic string, m Message) *primitive.Message {
 	rm := primitive.NewMessage(topic, m.Body)
-	rm.WithProperties(m.Props)
+	for k, v := range m.Props { // not WithProperties: the client would write its own into the test's map
+		rm.WithProperty(k, v)
+	}
 	if m.HasKey || m.Key != "" {
 		rm.WithKeys([]string{m.Key}).WithShardingKey(m.Key)
 	}
