@@ -100,11 +100,14 @@ func (o *outbox) send(dst []byte, s *session, m *outgoing, f wire.Forward, l lea
 	return wire.AppendForward(dst, &m.Message, &f, s.version)
 }
 
+// fewIDs are used in turn even by a client that acknowledges at once, so that a late second PUBACK meets no new message.
+const fewIDs = 8
+
 // take gives a free packet id. Room in the window means that there is one.
 // Spec: MQTT5 2.2.1 [MQTT-2.2.1-4]
 func (o *outbox) take(l lease) uint16 {
 	o.inflight++
-	if len(o.slots) < o.window && o.inflight > len(o.slots) {
+	if len(o.slots) < o.window && (o.inflight > len(o.slots) || len(o.slots) < fewIDs) {
 		o.slots = append(o.slots, flight{true, l})
 		return uint16(len(o.slots))
 	}
