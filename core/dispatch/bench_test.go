@@ -121,3 +121,23 @@ func BenchmarkSharedScattered(b *testing.B) {
 	}
 	report(b, n)
 }
+
+// Shared, where a filter refuses every other entry, read in portions of a thousand.
+func BenchmarkSharedFiltered(b *testing.B) {
+	b.ReportAllocs()
+	s, accounts := mustJoin(b, core.Shared, 3)
+	n := 0
+	for b.Loop() {
+		for k := 0; k < 1000 && s.Want() > 0; k++ {
+			next := s.Next()
+			s.Add(Entry{Base: next, Count: 1})
+			s.Skip(core.Range{From: next + 1, To: next + 2})
+		}
+		for _, a := range s.Ready().Deliver {
+			s.Ack(a.To, a.Entry.span())
+			accounts[a.To].Permits++
+			n++
+		}
+	}
+	report(b, n)
+}

@@ -8,8 +8,9 @@
 //   - rewind: reading starts again at the mark, and what is acknowledged by then is skipped;
 //   - credit: what a consumer may still be sent (Account.Permits), one number over all States of its runner.
 //
-// Memory is bounded by credit that consumers gave: Want never asks for more than they can take, what is unacknowledged in
-// shared mode is remembered up to Limits, and there reading stops until acks arrive. Nothing is dropped at a limit.
+// Memory is bounded: Want asks for no more than members have credit for, and 16 384 messages at a time; what is
+// unacknowledged in shared mode, and holes in the others, are remembered up to Limits. There reading stops until acks
+// arrive; nothing is dropped.
 //
 // Non-obvious: exclusive and failover remember no deliveries, only how far they read; whoever is not active any more may
 // still acknowledge. An ack counts for what was handed out since New or Reset, so a stranger's cannot skip the backlog.

@@ -63,13 +63,14 @@ func (f *feed) skip(r core.Range) bool {
 		return false
 	}
 	f.dirty = true
-	if f.queue.len() > 0 && r.To > f.queue.items[f.queue.head].Base {
+	if f.queue.len() > 0 && r.From < f.read && r.To > f.queue.items[f.queue.head].Base {
 		f.recount()
 	}
 	return true
 }
 
-// recount brings the queue in line with the cursor. That is rare: acks reach into the queue only after a rewind.
+// recount brings the queue in line with the cursor. That is rare: acks reach into the queue only after a rewind, and what a
+// filter refuses lies behind it.
 func (f *feed) recount() {
 	items := f.queue.items[f.queue.head:]
 	f.queue.clear()
