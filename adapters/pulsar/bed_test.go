@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/99designs/keyring.init.0.func1"), // linked with the client, never stopped
+		goleak.IgnoreAnyFunction("github.com/99designs/keyring.init.0.func1"),                                          // linked with the client, never stopped
 		goleak.IgnoreAnyFunction("github.com/apache/pulsar-client-go/pulsar.(*partitionProducer).failTimeoutMessages")) // outlives Close in 0.19
 }
 
@@ -204,4 +205,31 @@ func numbered(prefix string, from, to int) (s []string) {
 		s = append(s, fmt.Sprintf("%s%d", prefix, i))
 	}
 	return s
+}
+
+// sendBatch publishes bodies as one batch and waits for the receipts. The producer's batches must be large and slow.
+func sendBatch(t testing.TB, p stock.Producer, bodies ...string) []stock.MessageID {
+	t.Helper()
+	ids := make([]stock.MessageID, len(bodies))
+	var wg sync.WaitGroup
+	for i, b := range bodies {
+		wg.Add(1)
+		p.SendAsync(context.Background(), &stock.ProducerMessage{Payload: []byte(b)}, func(id stock.MessageID, _ *stock.ProducerMessage, err error) {
+			defer wg.Done()
+			if err != nil {
+				t.Error(err)
+			}
+			ids[i] = id
+		})
+	}
+	if err := p.FlushWithCtx(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	return ids
+}
+
+// batching makes a producer that sends what is flushed as one batch.
+func batching(topic string) stock.ProducerOptions {
+	return stock.ProducerOptions{Topic: topic, BatchingMaxPublishDelay: time.Hour, BatchingMaxMessages: 1000}
 }

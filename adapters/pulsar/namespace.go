@@ -3,7 +3,6 @@ package pulsar
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"hash/crc32"
 	"regexp"
 	"slices"
@@ -96,27 +95,4 @@ func topicsHash(names []string) string {
 	sorted := slices.Sorted(slices.Values(names))
 	sum := crc32.Checksum([]byte(strings.Join(sorted, ",")), crc32.MakeTable(crc32.Castagnoli))
 	return hex.EncodeToString(binary.LittleEndian.AppendUint32(nil, sum))
-}
-
-// GET_SCHEMA: no schema is kept, so a topic has none.
-// Spec: Pulsar CommandGetSchemaResponse: the error is inside
-func (s *session) getSchema(b []byte) error {
-	var q wire.GetSchema
-	if err := wire.Parse(b, &q); err != nil {
-		return err
-	}
-	err := fmt.Errorf("%s: %w", q.Topic, errNoSchema)
-	s.send(wire.TypeGetSchemaReply, &wire.Reply{RequestID: q.RequestID, Code: uint64(codeOf(err)), HasCode: true, Message: err.Error()})
-	return nil
-}
-
-// GET_OR_CREATE_SCHEMA: asked by a Java producer that sends a message of another schema than its own.
-func (s *session) getOrCreateSchema(b []byte) error {
-	var q wire.GetOrCreateSchema
-	if err := wire.Parse(b, &q); err != nil {
-		return err
-	}
-	err := fmt.Errorf("schemas are not kept: %w", core.ErrUnsupported)
-	s.send(wire.TypeGetOrCreateSchemaReply, &wire.Reply{RequestID: q.RequestID, Code: uint64(codeOf(err)), HasCode: true, Message: err.Error()})
-	return nil
 }

@@ -20,12 +20,13 @@ type producer struct {
 	topic     *engine.Topic
 	part      *engine.Partition // nil: the whole of a partitioned topic
 	encrypted bool
+	schema    []byte // version of what it declared
 	pub       *engine.Producer
 	ring      ring
 }
 
 // PRODUCER. The name is unique on its topic (or partition); who holds it is probed before a client is told that it is busy.
-// Deviates: access modes other than Shared are refused; a schema is accepted and not kept; the whole of a partitioned
+// Deviates: access modes other than Shared are refused; schemas are not compared; the whole of a partitioned
 // topic may be produced to.
 // Spec: Pulsar CommandProducer → CommandProducerSuccess
 func (s *session) openProducer(b []byte) error {
@@ -89,6 +90,11 @@ func (s *session) newProducer(q *wire.Producer) (*producer, error) {
 	if p.name == "" {
 		p.name = s.srv.newName()
 	}
+	if q.HasSchema {
+		if p.schema, err = s.srv.schemas.declare(t.name.String(), &q.Schema); err != nil {
+			return nil, err
+		}
+	}
 	p.key = producerKey{t.String(), p.name}
 	p.ring.init(p, s.srv.cfg.Pending)
 	p.pub = s.srv.eng.NewProducer(protocolName, p.ring.done)
@@ -130,7 +136,7 @@ func (s *session) register(request uint64, p *producer, waited bool) {
 
 // Spec: Pulsar CommandProducerSuccess.last_sequence_id: -1 without de-duplication, or Go goes on from it
 func (s *session) producerReady(request uint64, p *producer) {
-	s.send(wire.TypeProducerSuccess, &wire.ProducerSuccess{RequestID: request, Name: p.name, LastSequenceID: -1, Ready: true})
+	s.send(wire.TypeProducerSuccess, &wire.ProducerSuccess{RequestID: request, Name: p.name, LastSequenceID: -1, Ready: true, SchemaVersion: p.schema})
 }
 
 // claim takes the producer's name, also from evicted, or returns who has it.

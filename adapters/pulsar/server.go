@@ -30,6 +30,7 @@ type Server struct {
 	instance string        // part of the producer names that the server gives
 	names    atomic.Uint64 // counter of those names
 	conns    atomic.Uint64
+	schemas  schemas
 
 	mu struct {
 		sync.Mutex

@@ -19,7 +19,7 @@ var modes = map[int32]core.Mode{
 
 // SUBSCRIBE. A group is of the whole topic: the first partition that is subscribed places the cursors of all. Whoever is
 // in the way is probed before the client is told that the subscription is busy.
-// Deviates: Key_Shared is refused; read_compacted reads everything; schemas are accepted and not checked; the whole of a
+// Deviates: Key_Shared is refused; read_compacted reads everything; schemas are not compared; the whole of a
 // partitioned topic may be subscribed.
 // Spec: Pulsar CommandSubscribe → CommandSuccess
 func (s *session) subscribe(b []byte) error {
@@ -66,6 +66,11 @@ func (s *session) newConsumer(q *wire.Subscribe) (*consumer, error) {
 	}
 	if t, err = s.srv.open(q.Topic, q.ForceCreation); err != nil {
 		return nil, err
+	}
+	if q.HasSchema && q.Schema.Type > 0 { // 0 and less: bytes, or whatever the topic has
+		if _, err := s.srv.schemas.declare(t.name.String(), &q.Schema); err != nil {
+			return nil, err
+		}
 	}
 	c := &consumer{
 		sess: s, id: q.ConsumerID, name: q.ConsumerName, target: t, topic: t.topic, part: t.partition(), index: t.index,

@@ -170,6 +170,17 @@ func (f *fields) bytes(num int, v *[]byte) {
 	}
 }
 
+// reqBytes is a required byte string.
+func (f *fields) reqBytes(num int, v *[]byte) {
+	f.require(num)
+	if f.writing {
+		f.out = appendBytes(f.out, num, *v)
+	}
+	if f.at(num) {
+		*v = f.r.raw(f.wt)
+	}
+}
+
 // strs is a repeated string.
 func (f *fields) strs(num int, v *[]string) {
 	if f.writing {

@@ -86,7 +86,7 @@ type Schema struct {
 
 func (c *Schema) fields(f *fields) {
 	f.reqStr(1, &c.Name)
-	f.bytes(3, &c.Data)
+	f.reqBytes(3, &c.Data)
 	f.reqInt(4, &c.Type)
 }
 
@@ -117,8 +117,43 @@ func (c *GetOrCreateSchema) fields(f *fields) {
 	f.nested(3, &c.Schema, &c.HasSchema)
 }
 
-// Reply is the common shape of failed responses that carry request id, error and message in fields 1, 2 and 3:
-// GET_SCHEMA_RESPONSE(35), GET_OR_CREATE_SCHEMA_RESPONSE(40), CONSUMER_STATS_RESPONSE(26) and TC_CLIENT_CONNECT_RESPONSE(63).
+// GetSchemaReply is GET_SCHEMA_RESPONSE(35).
+type GetSchemaReply struct {
+	RequestID uint64
+	Code      uint64 // ServerError
+	HasCode   bool
+	Message   string
+	HasSchema bool
+	Schema    Schema
+	Version   []byte
+}
+
+func (c *GetSchemaReply) fields(f *fields) {
+	f.uint(1, &c.RequestID)
+	f.hasUint(2, &c.Code, &c.HasCode)
+	f.str(3, &c.Message)
+	f.nested(4, &c.Schema, &c.HasSchema)
+	f.bytes(5, &c.Version)
+}
+
+// GetOrCreateSchemaReply is GET_OR_CREATE_SCHEMA_RESPONSE(40).
+type GetOrCreateSchemaReply struct {
+	RequestID uint64
+	Code      uint64 // ServerError
+	HasCode   bool
+	Message   string
+	Version   []byte
+}
+
+func (c *GetOrCreateSchemaReply) fields(f *fields) {
+	f.uint(1, &c.RequestID)
+	f.hasUint(2, &c.Code, &c.HasCode)
+	f.str(3, &c.Message)
+	f.bytes(4, &c.Version)
+}
+
+// Reply is the shape of a failed CONSUMER_STATS_RESPONSE(26) and TC_CLIENT_CONNECT_RESPONSE(63): request id, error and
+// message in fields 1, 2 and 3.
 type Reply struct {
 	RequestID uint64
 	Code      uint64 // ServerError

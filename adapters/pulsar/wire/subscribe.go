@@ -13,6 +13,8 @@ type Subscribe struct {
 	HasStart         bool
 	Start            MessageID
 	ReadCompacted    bool
+	HasSchema        bool
+	Schema           Schema
 	Earliest         int32 // initialPosition: 0 latest, 1 earliest
 	ForceCreation    bool
 	RollbackSeconds  uint64
@@ -36,6 +38,7 @@ func (c *Subscribe) fields(f *fields) {
 	f.bool(8, &c.Durable, true)
 	f.nested(9, &c.Start, &c.HasStart)
 	f.bool(11, &c.ReadCompacted, false)
+	f.nested(12, &c.Schema, &c.HasSchema)
 	f.int(13, &c.Earliest, 0)
 	f.bool(15, &c.ForceCreation, true)
 	f.optUint(16, &c.RollbackSeconds)
