@@ -23,6 +23,9 @@ func (s *sim) hand(t *rapid.T, p *simPart) (moved bool) {
 		}
 		if s.mode == core.Shared {
 			s.checkShared(t, p, last, a)
+			if n := p.holds(a.To); n >= s.limit {
+				t.Fatalf("%v to one who holds %d", a, n)
+			}
 		} else {
 			s.checkSingle(t, p, a)
 		}
@@ -103,7 +106,7 @@ func (s *sim) settle(t *rapid.T) {
 	}
 	for _, p := range s.parts {
 		able := slices.ContainsFunc(s.members, func(c Consumer) bool {
-			return s.credit[c.ID] > 0 && (s.mode == core.Shared || c.ID == p.active)
+			return s.credit[c.ID] > 0 && (c.ID == p.active || s.mode == core.Shared && p.holds(c.ID) < s.limit)
 		})
 		for o, acked := range p.acked {
 			if _, held := p.holder[core.Offset(o)]; able && !acked && !held {
@@ -111,6 +114,15 @@ func (s *sim) settle(t *rapid.T) {
 			}
 		}
 	}
+}
+
+func (p *simPart) holds(id ConsumerID) (n int) {
+	for _, owner := range p.holder {
+		if owner == id {
+			n++
+		}
+	}
+	return n
 }
 
 // check holds what is true at any moment.
@@ -148,15 +160,22 @@ func (s *sim) drain(t *rapid.T) {
 		c.Account.Permits += 1 << 20
 		s.credit[c.ID] += 1 << 20
 	}
-	s.settle(t)
+	for held := true; held; { // at most a limit goes out at a time
+		s.settle(t)
+		held = false
+		for _, p := range s.parts {
+			for o, id := range p.holder {
+				p.Ack(id, core.Range{From: o, To: o + 1})
+				p.settled(core.Range{From: o, To: o + 1})
+				held = true
+			}
+		}
+	}
 	for _, p := range s.parts {
 		for _, c := range s.members {
 			if told, ok := p.told[c.ID]; ok != (s.mode == core.Failover) || told != (ok && c.ID == p.active) {
 				t.Fatalf("partition %d: %d was told %v, active is %d", p.Partition, c.ID, told, p.active)
 			}
-		}
-		for o, id := range p.holder {
-			p.Ack(id, core.Range{From: o, To: o + 1})
 		}
 		if cur := p.Cursor(); cur.Next != core.Offset(len(p.acked)) || len(cur.Acked) > 0 || p.InFlight() != 0 {
 			t.Fatalf("partition %d ends at %v of %d", p.Partition, cur, len(p.acked))

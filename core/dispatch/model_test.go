@@ -50,7 +50,7 @@ func TestStateAgainstModel(t *testing.T) {
 
 type sim struct {
 	mode    core.Mode
-	place   Placement
+	limit   int // messages that a shared member may hold of a partition
 	parts   []*simPart
 	members []Consumer // in the order of joining
 	credit  map[ConsumerID]int64
@@ -74,10 +74,10 @@ type simPart struct {
 }
 
 func newSim(t *rapid.T, mode core.Mode) *sim {
-	s := &sim{mode: mode, credit: map[ConsumerID]int64{}}
+	s := &sim{mode: mode, credit: map[ConsumerID]int64{}, limit: rapid.SampledFrom([]int{1, 5, 1 << 20}).Draw(t, "limit")}
 	n := rapid.IntRange(0, 3).Draw(t, "partitions")
 	for i := range max(1, n) {
-		p := &simPart{Placement: Placement{Partition: int32(i), Partitioned: n > 0, Topic: "persistent://t/n/x"}}
+		p := &simPart{Placement: Placement{Partition: int32(i), Partitioned: n > 0, Topic: "persistent://t/n/x", Limits: Limits{Consumer: int64(s.limit)}}}
 		s.parts = append(s.parts, p)
 		p.begin(t, mode, core.Cursor{})
 	}
