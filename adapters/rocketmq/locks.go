@@ -3,6 +3,7 @@ package rocketmq
 import (
 	"context"
 	"errors"
+	"time"
 
 	"isthmus/adapters/rocketmq/wire"
 	"isthmus/core"
@@ -27,7 +28,7 @@ func (s *session) lock(_ context.Context, h *wire.Header, body []byte) error {
 		if ok {
 			held = append(held, q)
 		} else {
-			s.srv.registry.contend(l.Group)
+			s.srv.registry.again(l.Group, time.Now().Add(s.srv.cfg.LockTime/6))
 		}
 	}
 	return s.ok(h, func(a *wire.Answer) {

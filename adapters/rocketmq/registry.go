@@ -14,8 +14,8 @@ import (
 type registry struct {
 	mu struct {
 		sync.Mutex
-		groups    map[string]*group
-		contended map[string]bool // groups in which a queue lock was refused since the last sweep
+		groups map[string]*group
+		remind map[string]time.Time // when to call a group's members again
 	}
 }
 
@@ -49,32 +49,36 @@ type departure struct {
 }
 
 func (r *registry) init() {
-	r.mu.groups, r.mu.contended = make(map[string]*group), make(map[string]bool)
+	r.mu.groups, r.mu.remind = make(map[string]*group), make(map[string]time.Time)
 }
 
-// contend notes that somebody in a group waits for a queue lock.
-func (r *registry) contend(groupName string) {
+// settle is when members are called a second time after a change: rocketmq-client-go balances on every call in a
+// goroutine of its own, and the one that saw the older list may finish last.
+const settle = time.Second
+
+// again has a group's members called at a time, unless they are called before.
+func (r *registry) again(groupName string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.mu.groups[groupName] != nil {
-		r.mu.contended[groupName] = true
+	if was, ok := r.mu.remind[groupName]; r.mu.groups[groupName] != nil && (!ok || at.Before(was)) {
+		r.mu.remind[groupName] = at
 	}
 }
 
-// retry returns the members of the groups in which somebody waits for a queue lock.
-func (r *registry) retry() map[string][]*session {
+// reminders returns the members of the groups that are to be called now.
+func (r *registry) reminders(now time.Time) map[string][]*session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.mu.contended) == 0 {
-		return nil
-	}
-	out := make(map[string][]*session, len(r.mu.contended))
-	for name := range r.mu.contended {
+	out := make(map[string][]*session)
+	for name, at := range r.mu.remind {
+		if at.After(now) {
+			continue
+		}
+		delete(r.mu.remind, name)
 		if g := r.mu.groups[name]; g != nil {
 			out[name] = g.sessions()
 		}
 	}
-	clear(r.mu.contended)
 	return out
 }
 
@@ -105,6 +109,7 @@ func (r *registry) beat(s *session, client string, d *wire.ConsumerData, subs ma
 	if !changed {
 		return nil, false
 	}
+	r.mu.remind[d.Group] = now.Add(settle)
 	return g.sessions(), differs
 }
 
@@ -142,6 +147,7 @@ func (r *registry) remove(gone func(group, client string, m *member) bool) []dep
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []departure
+	now := time.Now()
 	for name, g := range r.mu.groups {
 		first := len(out)
 		for id, m := range g.members {
@@ -152,6 +158,9 @@ func (r *registry) remove(gone func(group, client string, m *member) bool) []dep
 		}
 		for i := first; i < len(out); i++ {
 			out[i].remaining = g.sessions()
+		}
+		if len(out) > first {
+			r.mu.remind[name] = now.Add(settle)
 		}
 		if len(g.members) == 0 {
 			delete(r.mu.groups, name)

@@ -131,10 +131,10 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// expire drops client ids that have sent no heartbeat for as long as real brokers wait, and has groups try again for
-// queue locks that were refused, until ctx ends.
+// expire drops client ids that have sent no heartbeat for as long as real brokers wait, and calls groups that are to
+// balance again, until ctx ends.
 func (s *Server) expire(ctx context.Context) {
-	tick := time.NewTicker(min(s.cfg.Idle/12, s.cfg.LockTime/6))
+	tick := time.NewTicker(min(settle, s.cfg.Idle/12, s.cfg.LockTime/6))
 	defer tick.Stop()
 	for {
 		select {
@@ -142,7 +142,7 @@ func (s *Server) expire(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			s.left(s.registry.expire(now.Add(-s.cfg.Idle)))
-			for name, members := range s.registry.retry() {
+			for name, members := range s.registry.reminders(now) {
 				s.notify(name, members)
 			}
 		}
