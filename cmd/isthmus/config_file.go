@@ -93,7 +93,7 @@ func locate(file string, root ast.Node, err error) error {
 }
 
 func unjoin(err error) (out []error) {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the joined error itself, not one inside
+	joined, ok := err.(interface{ Unwrap() []error }) // the joined error itself, not one inside
 	if !ok {
 		return []error{err}
 	}
