@@ -33,8 +33,10 @@ type consumer struct {
 	member       *engine.Consumer
 	epoch        atomic.Uint64 // of the client's last SUBSCRIBE or REDELIVER, plus one; 0 = none
 
-	mu struct { // leaf
+	mu struct { // held across Out.Append for the order of notices, otherwise a leaf
 		sync.Mutex
+		flowed  bool  // the client is ready: before its first FLOW Go (0.19) drops what it is told
+		notice  *bool // the last notice before that
 		stash   int64 // permits of the client that the engine does not have yet
 		given   int64 // permits that the engine has
 		size    int64 // bytes of an entry: the largest of late, falling
@@ -71,6 +73,10 @@ func (s *session) flow(b []byte) error {
 	c.postSkipped()
 	c.mu.Lock()
 	c.mu.stash += int64(q.Permits)
+	if c.mu.notice != nil && !c.mu.flowed {
+		s.send(wire.TypeActiveConsumerChange, &wire.ActiveConsumerChange{ConsumerID: c.id, Active: *c.mu.notice})
+	}
+	c.mu.flowed = true
 	c.mu.Unlock()
 	c.grant(s.out.Buffered())
 	return nil
@@ -109,12 +115,19 @@ func (s *session) drained() {
 // Deliver implements engine.Sink: all of a round goes out with one append and one flush.
 func (c *consumer) Deliver(ds []engine.Delivery) {
 	c.note(ds)
+	var failed []skip
 	buffered, err := c.sess.out.Append(func(dst []byte) []byte {
 		for i := range ds {
-			dst = c.appendDelivery(dst, &ds[i])
+			var bad error
+			if dst, bad = c.appendDelivery(dst, &ds[i]); bad != nil {
+				failed = append(failed, c.undeliverable(&ds[i], bad))
+			}
 		}
 		return dst
 	})
+	if len(failed) > 0 {
+		c.skip(failed)
+	}
 	if err == nil {
 		err = c.sess.out.Flush()
 	}
@@ -152,7 +165,7 @@ func acked(rs []core.Range) (n int64) {
 
 // appendDelivery writes the MESSAGE frames of one entry: one with the bytes as they came, or one for each message of
 // another protocol.
-func (c *consumer) appendDelivery(dst []byte, d *engine.Delivery) []byte {
+func (c *consumer) appendDelivery(dst []byte, d *engine.Delivery) ([]byte, error) {
 	e := &d.Entry
 	m := wire.Message{ConsumerID: c.id, ID: idOf(d.Partition, e.Base, c.index)}
 	if c.mode == core.Shared { // Spec: Pulsar CommandMessage.redelivery_count: 0 on Exclusive and Failover, always
@@ -167,9 +180,9 @@ func (c *consumer) appendDelivery(dst []byte, d *engine.Delivery) []byte {
 		}
 		sum, checked, err := stored(e)
 		if err != nil {
-			return c.skip(dst, d, err)
+			return dst, err
 		}
-		return m.Append(dst, sum, checked)
+		return m.Append(dst, sum, checked), nil
 	}
 	return c.appendForeign(dst, &m, d)
 }
@@ -190,17 +203,23 @@ func ackSet(e *core.Entry, rs []core.Range) []int64 {
 	return set
 }
 
-// skip counts an entry that cannot be delivered and returns its permits. It is acknowledged later, by the reader: a
-// runner must not post to itself.
-func (c *consumer) skip(dst []byte, d *engine.Delivery, err error) []byte {
+// undeliverable counts and logs an entry that has no Pulsar form.
+func (c *consumer) undeliverable(d *engine.Delivery, err error) skip {
 	e := &d.Entry
 	c.sess.log.Error("entry not deliverable", "topic", c.target.String(), "group", c.subscription, "offset", e.Base, "err", err)
 	c.sess.srv.eng.Metrics().Dropped.WithLabelValues(protocolName, "undecodable").Add(float64(e.Count))
+	return skip{d.Partition.Index(), core.Range{From: e.Base, To: e.End()}}
+}
+
+// skip returns the permits of entries that were not delivered. They are acknowledged later, by the reader: a runner must
+// not post to itself.
+func (c *consumer) skip(list []skip) {
 	c.mu.Lock()
-	c.mu.skipped = append(c.mu.skipped, skip{d.Partition.Index(), core.Range{From: e.Base, To: e.End()}})
-	c.mu.stash += int64(e.Count)
-	c.mu.Unlock()
-	return dst
+	defer c.mu.Unlock()
+	for _, s := range list {
+		c.mu.stash += s.r.Len()
+	}
+	c.mu.skipped = append(c.mu.skipped, list...)
 }
 
 // postSkipped acknowledges what could not be delivered.
@@ -220,8 +239,19 @@ func (c *consumer) postSkipped() {
 // Active implements engine.Sink.
 // Spec: Pulsar CommandActiveConsumerChange: Failover only
 func (c *consumer) Active(_ int32, active bool) {
-	if c.mode == core.Failover {
-		c.sess.tell(wire.TypeActiveConsumerChange, &wire.ActiveConsumerChange{ConsumerID: c.id, Active: active})
+	if c.mode != core.Failover {
+		return
+	}
+	c.mu.Lock()
+	ready := c.mu.flowed
+	if ready {
+		c.sess.send(wire.TypeActiveConsumerChange, &wire.ActiveConsumerChange{ConsumerID: c.id, Active: active})
+	} else {
+		c.mu.notice = &active
+	}
+	c.mu.Unlock()
+	if ready {
+		_ = c.sess.out.Flush()
 	}
 }
 

@@ -27,11 +27,11 @@ func stored(e *core.Entry) (sum uint32, checked []byte, err error) {
 
 // appendForeign writes the messages of an entry of another protocol, each as a message of its own at (ledger, offset).
 // It runs under Out's lock, which guards the scratch.
-func (c *consumer) appendForeign(dst []byte, m *wire.Message, d *engine.Delivery) []byte {
+func (c *consumer) appendForeign(dst []byte, m *wire.Message, d *engine.Delivery) ([]byte, error) {
 	s := c.sess
 	var err error
 	if s.foreign, err = s.srv.eng.Messages(&d.Entry, s.foreign[:0]); err != nil {
-		return c.skip(dst, d, err)
+		return dst, err
 	}
 	for i := range s.foreign {
 		at := d.Entry.Base + int64(i)
@@ -43,7 +43,7 @@ func (c *consumer) appendForeign(dst []byte, m *wire.Message, d *engine.Delivery
 		dst = m.Append(dst, wire.Checksum(s.encoded), s.encoded)
 	}
 	clear(s.foreign) // do not keep the entry's bytes
-	return dst
+	return dst, nil
 }
 
 func covered(rs []core.Range, at core.Offset) bool {
