@@ -55,7 +55,10 @@ func newBedAccess(t testing.TB, change func(*Config), access auth.Access) *bed {
 	if err := b.cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	b.Topic(t, "persistent://acme/out/event", 3)
+	event := core.TopicName{Tenant: "acme", Namespace: "out", Name: "event"} // declared: it has a journal of its own
+	if _, err := b.Engine.DeclareTopic(event, engine.TopicSpec{Partitions: 3, ByKey: true}); err != nil {
+		t.Fatal(err)
+	}
 	b.Topic(t, "persistent://acme/in/device-cmd", 0)
 	b.serve()
 	t.Cleanup(func() { b.stop() })

@@ -52,7 +52,7 @@ func (c *routeCache) forget() { *c = routeCache{} }
 func (s *session) route(sc *scratch, topic []byte) (*route, error) {
 	table := s.srv.routes()
 	r := s.publisher.routes.find(topic)
-	if r != nil && r.table == table && !r.volatile() {
+	if r != nil && r.table == table && !r.target.Volatile {
 		return r, nil
 	}
 	fresh := r == nil
@@ -89,9 +89,6 @@ func (s *session) openRoute(r *route) (err error) {
 	r.topic, err = s.srv.eng.EnsureTopic(r.target.Topic, s.srv.eng.Defaults().Partitions)
 	return err
 }
-
-// volatile tells whether the next message of the same topic may go elsewhere.
-func (r *route) volatile() bool { return true }
 
 // addressHash is the hash of an MQTT topic in the index of the log; 0 would mean none.
 func addressHash(topic string) uint32 { return max(1, core.Murmur3_32(view(topic))) }

@@ -22,6 +22,7 @@ type member struct {
 	topic    core.TopicName
 	levels   []string // the filter
 	consumer *engine.Consumer
+	opened   bool // owned by the session's reader
 }
 
 // lease is one message of a group that a client holds. The zero lease is a message of a plain subscription.
@@ -80,8 +81,19 @@ func (s *session) joinTopic(sub *subscription, c routing.Coverage) error {
 		return err
 	}
 	sub.members = append(sub.members, m)
-	m.consumer.Permit(min(s.outbox.window, memberCredit))
 	return nil
+}
+
+// open lets messages come to the seats that got none yet: after the SUBACK, which clients like to see first.
+func (s *session) open() {
+	for _, sub := range s.subs {
+		for _, m := range sub.members {
+			if !m.opened {
+				m.opened = true
+				m.consumer.Permit(min(s.outbox.window, memberCredit))
+			}
+		}
+	}
 }
 
 // memberCredit bounds what one member holds, in flight and queued. The client's receive maximum bounds what of it

@@ -36,8 +36,11 @@ func (s *session) subscribe(body []byte) error {
 		}
 		ack.Codes[i] = code
 	}
-	_, err := s.out.Append(func(dst []byte) []byte { return ack.Append(dst, wire.SUBACK, s.version) })
-	return err
+	if _, err := s.out.Append(func(dst []byte) []byte { return ack.Append(dst, wire.SUBACK, s.version) }); err != nil {
+		return err
+	}
+	s.open()
+	return nil
 }
 
 // subscribeOne returns the code of one filter; an error ends the connection.

@@ -17,15 +17,21 @@ func (s *Server) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			sessions = s.tickOnce(sessions)
 		}
-		now := s.tick.Add(1)
-		sessions = s.clients.all(sessions[:0])
-		for _, ss := range sessions {
-			// A tick is a second at most late, so one is added: never close early.
-			if ss.keepAlive > 0 && now-ss.seen.Load() > ss.keepAlive+ss.keepAlive/2+1 {
-				ss.stop(errKeepAlive)
-			}
-		}
-		clear(sessions)
 	}
+}
+
+// tickOnce moves the clock of keep-alive on by a second and ends who was silent for too long. scratch is kept.
+func (s *Server) tickOnce(scratch []*session) []*session {
+	now := s.tick.Add(1)
+	scratch = s.clients.all(scratch[:0])
+	for _, ss := range scratch {
+		// A tick is up to a second late, so one is added: never close early.
+		if ss.keepAlive > 0 && now-ss.seen.Load() > ss.keepAlive+ss.keepAlive/2+1 {
+			ss.stop(errKeepAlive)
+		}
+	}
+	clear(scratch)
+	return scratch
 }
