@@ -16,6 +16,7 @@ type readRequest struct {
 	maxEntries int
 	maxBytes   int
 	entries    []core.Entry
+	some       bool // one was added
 }
 
 func (r *readRequest) full() bool { return len(r.entries) >= r.maxEntries || r.maxBytes <= 0 }
@@ -32,12 +33,13 @@ func (r *readRequest) take(x tailExtent) error {
 		e.Commit = x.commit
 		size := len(data) - len(rest)
 		if e.End() > r.from {
-			if len(r.entries) > 0 && size > r.maxBytes {
+			if r.some && size > r.maxBytes {
 				r.maxBytes = 0
 				return nil
 			}
 			r.entries = append(r.entries, e)
 			r.maxBytes -= size
+			r.some = true
 			r.from = e.End()
 		}
 		base, data = e.End(), rest
@@ -49,20 +51,25 @@ func (r *readRequest) take(x tailExtent) error {
 // any, and no more than the limits say. It is empty at the end, and ErrOffsetOutOfRange before the first retained offset.
 // Any goroutine may call it; recent entries come from memory, others from the journal.
 func (p *Partition) Read(ctx context.Context, from core.Offset, maxEntries, maxBytes int) ([]core.Entry, error) {
+	return p.AppendEntries(ctx, nil, from, maxEntries, maxBytes)
+}
+
+// AppendEntries is Read into memory of the caller: it appends to dst.
+func (p *Partition) AppendEntries(ctx context.Context, dst []core.Entry, from core.Offset, maxEntries, maxBytes int) ([]core.Entry, error) {
 	first, end := p.Bounds()
 	if from < first {
-		return nil, fmt.Errorf("%s partition %d: offset %d, first is %d: %w", p.topic.name, p.index, from, first, core.ErrOffsetOutOfRange)
+		return dst, fmt.Errorf("%s partition %d: offset %d, first is %d: %w", p.topic.name, p.index, from, first, core.ErrOffsetOutOfRange)
 	}
 	if from >= end {
-		return nil, nil
+		return dst, nil
 	}
-	r := readRequest{from: from, end: end, maxEntries: max(maxEntries, 1), maxBytes: max(maxBytes, 1)}
+	r := readRequest{from: from, end: end, entries: dst, maxEntries: len(dst) + max(maxEntries, 1), maxBytes: max(maxBytes, 1)}
 	ok, err := p.readTail(&r)
 	if !ok && err == nil {
 		err = p.readJournal(ctx, &r)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s partition %d at offset %d: %w", p.topic.name, p.index, from, err)
+		return dst, fmt.Errorf("read %s partition %d at offset %d: %w", p.topic.name, p.index, from, err)
 	}
 	return r.entries, nil
 }

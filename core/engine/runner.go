@@ -1,9 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,8 +48,9 @@ type runner struct {
 type runnerPart struct {
 	gp      *groupPart
 	state   dispatch.State
-	fresh   map[core.Offset]core.Entry // read, added to the state, not assigned yet
-	changed bool                       // the cursor, since the last snapshot
+	fresh   []core.Entry // what this turn has read; in order
+	lost    []core.Range // assigned this turn and not there any more
+	changed bool         // the cursor, since the last snapshot
 	copied  time.Time
 	failed  error // of reading; logged once
 }
@@ -80,7 +82,7 @@ func (g *Group) runner(l *log, mode core.Mode) (*runner, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.parts = append(r.parts, &runnerPart{gp: gp, state: s, fresh: map[core.Offset]core.Entry{}})
+		r.parts = append(r.parts, &runnerPart{gp: gp, state: s})
 	}
 	for _, rp := range r.parts {
 		rp.gp.mu.Lock()
@@ -222,7 +224,6 @@ func (r *runner) reset(partition int32, cur core.Cursor) error {
 	for _, rp := range r.parts {
 		if rp.gp.p.index == partition {
 			rp.state.Reset(cur)
-			clear(rp.fresh)
 			rp.changed = true
 			rp.gp.mark.Store(cur.Next)
 		}
@@ -292,23 +293,35 @@ func (r *runner) serve(ctx context.Context, rp *runnerPart) (more bool) {
 		}
 	}
 	for i := range ready.Deliver {
-		a := &ready.Deliver[i]
-		e, ok := rp.fresh[a.Entry.Base]
-		if ok {
-			delete(rp.fresh, a.Entry.Base)
-		} else if e, ok = r.again(ctx, rp, a.Entry.Base); !ok {
-			continue
-		}
-		if s := r.seats[a.To]; s != nil {
-			s.out = append(s.out, Delivery{Partition: rp.gp.p, Entry: e, Attempt: a.Attempt, Acked: a.Acked})
-			s.count += int(e.Count)
-		}
+		r.assign(ctx, rp, &ready.Deliver[i])
 	}
+	clear(rp.fresh)
+	rp.fresh = rp.fresh[:0]
+	for _, span := range rp.lost {
+		rp.state.Skip(span)
+	}
+	rp.lost = rp.lost[:0]
 	if ready.Dirty {
 		rp.changed = true
 		rp.gp.mark.Store(rp.state.Cursor().Next)
 	}
 	return more || len(ready.Deliver) > 0
+}
+
+// assign puts an entry into its consumer's hands. Mostly it was read this very turn; what was not is read again.
+func (r *runner) assign(ctx context.Context, rp *runnerPart, a *dispatch.Assignment) {
+	s := r.seats[a.To]
+	if s == nil {
+		return
+	}
+	var e core.Entry
+	if i, ok := slices.BinarySearchFunc(rp.fresh, a.Entry.Base, func(e core.Entry, o core.Offset) int { return cmp.Compare(e.Base, o) }); ok {
+		e = rp.fresh[i]
+	} else if e, ok = r.again(ctx, rp, s, a); !ok {
+		return
+	}
+	s.out = append(s.out, Delivery{Partition: rp.gp.p, Entry: e, Attempt: a.Attempt, Acked: a.Acked})
+	s.count += int(e.Count)
 }
 
 // feed reads on and adds to the state; false when there was nothing to read.
@@ -322,7 +335,8 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 	if next >= end {
 		return false
 	}
-	es, err := p.Read(ctx, next, min(want, readEntries), readBytes)
+	es, err := p.AppendEntries(ctx, rp.fresh[:0], next, min(want, readEntries), readBytes)
+	rp.fresh = es
 	if errors.Is(err, core.ErrOffsetOutOfRange) {
 		return true
 	}
@@ -343,20 +357,28 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 			continue
 		}
 		rp.state.Add(dispatch.Entry{Base: e.Base, Count: e.Count})
-		rp.fresh[e.Base] = *e
 	}
 	return len(es) > 0
 }
 
-// again reads an entry that is to be delivered once more. What cannot be read any more was trimmed or is damaged.
-func (r *runner) again(ctx context.Context, rp *runnerPart, base core.Offset) (core.Entry, bool) {
-	es, err := rp.gp.p.Read(ctx, base, 1, 1)
-	if err != nil || len(es) == 0 {
-		r.log.eng.cfg.Log.Error("entry for redelivery not readable", "topic", rp.gp.p.topic.name.String(),
-			"partition", rp.gp.p.index, "group", r.group.name, "offset", base, "err", fmt.Sprint(err))
-		return core.Entry{}, false
+// again reads an entry that was read in an earlier turn. One that was trimmed meanwhile counts as acknowledged, and its
+// permits go back. After any other error it stays with its consumer, unacknowledged, until that one leaves.
+func (r *runner) again(ctx context.Context, rp *runnerPart, s *seat, a *dispatch.Assignment) (core.Entry, bool) {
+	span := core.Range{From: a.Entry.Base, To: a.Entry.Base + core.Offset(a.Entry.Count)}
+	es, err := rp.gp.p.Read(ctx, span.From, 1, 1)
+	if err == nil && len(es) > 0 {
+		return es[0], true
 	}
-	return es[0], true
+	r.log.eng.cfg.Log.Error("entry not readable again", "topic", rp.gp.p.topic.name.String(),
+		"partition", rp.gp.p.index, "group", r.group.name, "offset", span.From, "err", err)
+	if errors.Is(err, core.ErrOffsetOutOfRange) {
+		rp.lost = append(rp.lost, span)
+		s.account.Permits += span.Len()
+		for _, r := range a.Acked {
+			s.account.Permits -= r.Len()
+		}
+	}
+	return core.Entry{}, false
 }
 
 // snapshot copies changed cursors for the saver; true when some have to wait for their next turn.
