@@ -220,3 +220,15 @@ func (r reply) int(name string) int64 {
 	}
 	return n
 }
+
+// publish returns a producer of another protocol.
+func (g *gateway) publish(t testing.TB, done chan<- struct{}) *engine.Producer {
+	return g.Engine.NewProducer("mqtt", func(rs []engine.Receipt) {
+		for _, r := range rs {
+			if r.Err != nil {
+				t.Error(r.Err)
+			}
+			done <- struct{}{}
+		}
+	})
+}
