@@ -134,6 +134,7 @@ func New(mode core.Mode, p Placement, cur core.Cursor) (State, error) {
 		return newSingle(mode == core.Exclusive, p, cur), nil
 	case core.Shared:
 		return newShared(p, cur), nil
+	case core.KeyShared:
 	}
 	return nil, fmt.Errorf("dispatch in mode %s: %w", mode, core.ErrUnsupported)
 }

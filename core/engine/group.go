@@ -178,8 +178,9 @@ func (p *Partition) start(s Start) (core.Offset, error) {
 		return min(max(s.Offset, first), end), nil
 	case AtTime:
 		return p.OffsetAt(p.log.eng.tasks.ctx, s.Time)
+	default: // Latest
+		return end, nil
 	}
-	return end, nil
 }
 
 // Reset moves a group's cursor of one partition: next (clamped to what is retained) is the next offset delivered. What was

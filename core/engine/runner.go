@@ -172,6 +172,7 @@ func (rp *runnerPart) apply(in input) {
 		rp.state.AckThrough(in.consumer, min(in.a, end))
 	case inputNack:
 		rp.state.Nack(in.consumer, in.a)
+	case inputCall, inputNackAll: // for the whole runner
 	}
 }
 
