@@ -135,8 +135,10 @@ func (s *session) register(request uint64, p *producer, waited bool) {
 }
 
 // Spec: Pulsar CommandProducerSuccess.last_sequence_id: -1 without de-duplication, or Go goes on from it
+// Spec: Pulsar CommandProducerSuccess.schema_version: present even when empty; Java 4.0.6 closes the connection otherwise
 func (s *session) producerReady(request uint64, p *producer) {
-	s.send(wire.TypeProducerSuccess, &wire.ProducerSuccess{RequestID: request, Name: p.name, LastSequenceID: -1, Ready: true, SchemaVersion: p.schema})
+	version := append([]byte{}, p.schema...)
+	s.send(wire.TypeProducerSuccess, &wire.ProducerSuccess{RequestID: request, Name: p.name, LastSequenceID: -1, Ready: true, SchemaVersion: version})
 }
 
 // claim takes the producer's name, also from evicted, or returns who has it.
