@@ -39,7 +39,7 @@ func (s *Subscribe) Parse(body []byte, v Version, l *Limits) error {
 	return r.end()
 }
 
-// Spec: MQTT5 3.8.3.1 [MQTT-3.8.3-5]; MQTT3 3.8.3 [MQTT-3-8.3-4]
+// Spec: MQTT5 3.8.3.1 [MQTT-3.8.3-5]; MQTT3 3.8.3 [MQTT-3.8.3-4]
 func (f *Filter) options(r *reader, v Version) {
 	o := r.u8()
 	f.QoS = o & 3
