@@ -1,6 +1,7 @@
 package pulsar
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 
@@ -12,9 +13,29 @@ import (
 // Bounds of what waits in the gateway for one connection. Beyond highWater no more permits reach the engine; portion is
 // how much of a client's permits the engine has at a time, guessed from the size of what went before.
 const (
-	highWater = 1 << 20
-	portion   = 1 << 20
+	highWater  = 1 << 20
+	portion    = 1 << 20
+	usualSize  = 1 << 10 // of an entry, where nothing is known
+	sampleSize = 8
 )
+
+// sample guesses the size of entries from the first ones that the consumer will get. A guess that grew or shrank while
+// messages are delivered would share them unevenly.
+func (c *consumer) sample(ctx context.Context) {
+	if c.part == nil {
+		return
+	}
+	first, _ := c.part.Bounds()
+	es, err := c.part.Read(ctx, max(first, c.group.Mark(c.part.Index())), sampleSize, 64<<10)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range es {
+		c.mu.size = max(c.mu.size, int64(len(es[i].Data)))
+	}
+}
 
 // consumer is a client's consumer: the Sink of a group's member. The reader grants, acknowledges and leaves; runners deliver.
 type consumer struct {

@@ -243,6 +243,7 @@ func (r *raw) ackWithResponse(consumer uint64, kind int32, ids ...wire.MessageID
 func (r *raw) producer(topic, name string) (c wire.ProducerSuccess) {
 	r.t.Helper()
 	r.send(wire.TypeProducer, &wire.Producer{Topic: topic, ProducerID: 1, RequestID: r.id(), Name: name, UserProvidedName: name != ""})
+	c.LastSequenceID, c.Ready = -1, true
 	r.parse(r.either(wire.TypeProducerSuccess), &c)
 	return c
 }

@@ -24,10 +24,9 @@ const seekKept = time.Minute
 
 func (c *consumer) key() subscriptionKey { return subscriptionKey{c.target.String(), c.subscription} }
 
-// SEEK of a reader moves it; of a durable subscription it is refused, and the consumer is closed, so that a Go client
-// goes on from where it was (it waits for that for ever otherwise).
-// Deviates: durable subscriptions cannot be reset yet. Time is when the gateway stored a message, not when it was made.
-// Spec: Pulsar CommandSeek: CLOSE_CONSUMER goes before SUCCESS, or a Go consumer stops delivering
+// SEEK moves the subscription on one partition. Its consumers are closed first and come back by themselves.
+// Deviates: a time is when the gateway stored a message, not when it was made.
+// Spec: Pulsar CommandSeek: CLOSE_CONSUMER goes before SUCCESS, or a Go consumer stops delivering for ever
 func (s *session) seek(b []byte) error {
 	q := wire.Seek{ID: wire.NewMessageID()}
 	if err := wire.Parse(b, &q); err != nil {
@@ -39,18 +38,33 @@ func (s *session) seek(b []byte) error {
 		return nil
 	}
 	at, err := c.sought(&q)
-	if err == nil && c.durable {
-		err = fmt.Errorf("seek on a durable subscription: %w", core.ErrUnsupported)
+	if err == nil {
+		err = c.moveTo(at)
 	}
-	if err != nil {
+	if err != nil { // a Go consumer paused itself for the SEEK and goes on when it is closed
 		s.fail(q.RequestID, err)
 		c.expel()
 		return nil
 	}
-	s.srv.keepSeek(c.key(), at)
-	c.expel()
 	s.send(wire.TypeSuccess, &wire.Success{RequestID: q.RequestID})
 	return nil
+}
+
+// moveTo closes the consumers of the partition and sets the position. A reader's group ends with its consumer, so the
+// place is kept for its return.
+func (c *consumer) moveTo(at core.Offset) error {
+	if !c.durable {
+		c.sess.srv.keepSeek(c.key(), at)
+		c.expel()
+		return nil
+	}
+	for _, o := range c.others() {
+		if o != nil {
+			o.expel()
+		}
+	}
+	c.expel()
+	return c.group.Reset(c.part.Index(), at)
 }
 
 // sought is the offset that a SEEK names: that of the next message to be delivered.

@@ -164,10 +164,11 @@ func roomFor(b []byte) []byte {
 func (s *session) arm(stop context.Context) error {
 	s.armed = s.heard
 	s.conn.SetReadDeadline(time.Now().Add(s.srv.cfg.KeepAlive))
-	if stop.Err() != nil { // after the deadline is set, so that a stop in between is not overwritten
+	// After the deadline is set: a stop or an eviction in between has set its own, and was overwritten.
+	if stop.Err() != nil {
 		return context.Cause(stop)
 	}
-	return nil
+	return s.out.Flush() // tells when the session was evicted
 }
 
 // idle runs when the deadline passed: one quiet interval is asked about, a second one ends the session.

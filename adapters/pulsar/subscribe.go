@@ -80,7 +80,7 @@ func (s *session) newConsumer(q *wire.Subscribe) (*consumer, error) {
 		c.name = s.srv.newName()
 	}
 	c.epoch.Store(epochOf(q.HasConsumerEpoch, q.ConsumerEpoch))
-	c.mu.size = portion // one message at first; the guess falls fast when messages are small
+	c.mu.size = usualSize
 	c.held = make([]held, t.topic.Logs())
 	return c, nil
 }
@@ -105,6 +105,7 @@ func (c *consumer) join(ctx context.Context, q *wire.Subscribe) error {
 			return fmt.Errorf("subscription %s is durable or not, unlike asked: %w", c.subscription, errNotAllowed)
 		}
 		c.group = g
+		c.sample(ctx)
 		c.member, err = g.Join(ctx, m)
 		if errors.Is(err, core.ErrGroupNotFound) && try < 3 {
 			continue // a reader's group, gone between the two calls
