@@ -76,7 +76,7 @@ func TestPublishAllocatesNothing(t *testing.T) {
 			for range 20 {
 				round()
 			}
-			if n := testing.AllocsPerRun(100, round) / each; n > 0.5 {
+			if n := testing.AllocsPerRun(100, round) / each; n > 0.5 && !raceEnabled {
 				t.Fatalf("%.2f allocations a publish", n)
 			}
 		})
