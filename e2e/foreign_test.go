@@ -216,13 +216,14 @@ func TestJavaRocketMQ(t *testing.T) {
 }
 
 func TestMosquittoTools(t *testing.T) {
-	need(t, "mosquitto_pub", "mosquitto_sub")
+	need(t, "mosquitto_pub", "mosquitto_sub", "stdbuf")
 	for _, version := range []string{"mqttv311", "mqttv5"} {
 		t.Run(version, func(t *testing.T) {
 			b := newBed(t, gateway.Event, time.Minute)
 			host, port, _ := strings.Cut(b.MQTT, ":")
 			args := []string{"-h", host, "-p", port, "-V", version, "-q", "1"}
-			sub := exec.CommandContext(b.ctx, "mosquitto_sub", append(args, "-t", "devices/+/telemetry", "-C", "20", "-v", "-d")...)
+			// stdbuf: the tool's own buffer would keep "Subscribed" from us until its end.
+			sub := exec.CommandContext(b.ctx, "stdbuf", append(append([]string{"-oL", "mosquitto_sub"}, args...), "-t", "devices/+/telemetry", "-C", "20", "-v", "-d")...)
 			out, err := sub.StdoutPipe()
 			b.must(err)
 			b.must(sub.Start())

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -28,6 +29,7 @@ func TestKill(t *testing.T) {
 		defer close(work)
 		runFleet(b, s, 250*time.Millisecond, nil)
 	}()
+	others := b.steadyProducers(work)
 	for range kills {
 		select {
 		case <-work:
@@ -40,12 +42,50 @@ func TestKill(t *testing.T) {
 		b.must(b.Start(b.ctx))
 		t.Logf("killed and ready again after %s", time.Since(now).Round(time.Millisecond))
 	}
+	want := fleetWant()
+	for range 2 {
+		p := <-others
+		want[p.key] = p.acked
+	}
 	<-work
 	for world, f := range seen {
-		b.eventually(100*time.Second, world+" has everything", func() bool { return f.total() >= fleetDevices*fleetEach })
-		f.judge(t, fleetDevices, fleetEach)
+		b.eventually(100*time.Second, world+" has everything", func() bool { return f.total() >= sum(want) })
+		f.judge(t, world, want)
 	}
 	denseOffsets(b)
+}
+
+type produced struct {
+	key   string
+	acked int
+}
+
+// steadyProducers are one Pulsar and one RocketMQ producer that send until the work is done, each message again until
+// its receipt or send result comes. Both tell how many were acknowledged.
+func (b *bed) steadyProducers(work <-chan struct{}) <-chan produced {
+	b.Helper()
+	pp, err := clients.NewPulsarProducer(b.newPulsar(), event, nil)
+	b.must(err)
+	b.Cleanup(pp.Close)
+	out := make(chan produced, 2)
+	for key, p := range map[string]clients.Producer{"pulsar-producer": pp, "rocketmq-producer": b.rocketmqProducer("event")} {
+		go func() { // ends with the work
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			for n := 0; ; {
+				select {
+				case <-work:
+					out <- produced{key, n}
+					return
+				case <-tick.C:
+				}
+				if p.Send(b.ctx, clients.Message{Key: key, Body: fmt.Appendf(nil, "%d ", n)}) == nil {
+					n++
+				}
+			}
+		}()
+	}
+	return out
 }
 
 // killedReaders are the fleet's readers, whose Pulsar part writes down when each cumulative ack was answered.
@@ -134,13 +174,18 @@ func denseOffsets(b *bed) {
 	b.Helper()
 	k := b.consume(event, "auditor", "c", pulsar.Exclusive)
 	defer k.Close()
-	b.produce(event, 0, 11*40, func(i int) string { return clients.DeviceName(i) }) // so that each partition has a last message to wait for
+	p, err := clients.NewPulsarProducer(b.pulsar(), event, nil)
+	b.must(err)
+	defer p.Close()
+	for i := range 11 * 20 { // so that each partition has a last message to wait for
+		b.must(p.Send(b.ctx, clients.Message{Key: clients.DeviceName(i), Body: []byte("mark")}))
+	}
 	at := map[int][]int64{}
 	marks := map[int]bool{}
 	for len(marks) < 11 {
 		m := b.take(k, 1, 30*time.Second)[0]
 		at[m.Partition] = append(at[m.Partition], m.Offset)
-		if number(m.Body) >= 0 && m.Props["deviceId"] == "" {
+		if string(m.Body) == "mark" {
 			marks[m.Partition] = true
 		}
 	}

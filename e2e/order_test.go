@@ -69,21 +69,28 @@ func (f *firstSeen) read(b *bed, k clients.Consumer) {
 	}
 }
 
-// judge wants each of the keys complete.
-func (f *firstSeen) judge(t *testing.T, keys, each int) {
+// judge wants each key's numbers complete up to what was sent.
+func (f *firstSeen) judge(t *testing.T, world string, want map[string]int) {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range f.problems {
-		t.Error(p)
+		t.Errorf("%s: %s", world, p)
 	}
-	if len(f.next) != keys {
-		t.Errorf("%d keys, want %d", len(f.next), keys)
+	if len(f.next) != len(want) {
+		t.Errorf("%s: %d keys, want %d", world, len(f.next), len(want))
 	}
-	for k, n := range f.next {
-		if n != each {
-			t.Errorf("%s: %d of %d", k, n, each)
+	for k, n := range want {
+		if f.next[k] != n {
+			t.Errorf("%s: %s: %d of %d", world, k, f.next[k], n)
 		}
 	}
-	t.Logf("%d messages, %d copies", f.n, f.copies)
+	t.Logf("%s: %d messages, %d copies", world, f.n, f.copies)
+}
+
+func sum(want map[string]int) (n int) {
+	for _, v := range want {
+		n += v
+	}
+	return n
 }

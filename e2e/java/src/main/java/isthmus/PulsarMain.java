@@ -47,7 +47,8 @@ public final class PulsarMain {
     private static void consume(PulsarClient client, String topic, String sub, SubscriptionType type, int count, long seconds)
             throws Exception {
         try (Consumer<byte[]> c = client.newConsumer().topic(topic).subscriptionName(sub).subscriptionType(type)
-                .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).isAckReceiptEnabled(true).subscribe()) {
+                .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).isAckReceiptEnabled(true)
+                .acknowledgmentGroupTime(0, TimeUnit.MILLISECONDS).subscribe()) {
             long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
             for (int n = 0; n < count && System.nanoTime() < end; ) {
                 Message<byte[]> m = c.receive(500, TimeUnit.MILLISECONDS);
