@@ -88,17 +88,22 @@ func testLog(testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// client returns a stock client of this server.
-func (b *bed) client(t testing.TB) stock.Client {
-	t.Helper()
+// quietLog is the log of clients, seen when PULSAR_TEST_LOG is set.
+func quietLog() clientlog.Logger {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	if os.Getenv("PULSAR_TEST_LOG") != "" {
 		log.SetOutput(os.Stderr)
 		log.SetLevel(logrus.DebugLevel)
 	}
+	return clientlog.NewLoggerWithLogrus(log)
+}
+
+// client returns a stock client of this server.
+func (b *bed) client(t testing.TB) stock.Client {
+	t.Helper()
 	c, err := stock.NewClient(stock.ClientOptions{
-		URL: b.url, OperationTimeout: 5 * time.Second, ConnectionTimeout: 5 * time.Second, Logger: clientlog.NewLoggerWithLogrus(log),
+		URL: b.url, OperationTimeout: 5 * time.Second, ConnectionTimeout: 5 * time.Second, Logger: quietLog(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -386,3 +386,15 @@ func TestTopicsOfNamespace(t *testing.T) {
 	send(t, producerOf(t, c, stock.ProducerOptions{Topic: "rx-b"}), "b")
 	expect(t, k, "b")
 }
+
+// declare makes a topic where auto-creation is off.
+func (b *bed) declare(t testing.TB, name string, partitions int32) {
+	t.Helper()
+	n, err := core.ParseTopicName(name, "public", "default")
+	if err == nil {
+		_, err = b.Engine.DeclareTopic(n, engine.TopicSpec{Partitions: partitions})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -58,10 +58,14 @@ func (s *session) refuse(err error) error {
 	return fmt.Errorf("handshake: %w", err)
 }
 
-// allow asks whether the client may do this with a topic.
-func (s *session) allow(name core.TopicName, actions ...auth.Action) (err error) {
+// allow asks whether the client may do one of these with a topic.
+func (s *session) allow(name core.TopicName, actions ...auth.Action) error {
+	return s.srv.mayDo(s.client.principal, name, actions...)
+}
+
+func (s *Server) mayDo(p auth.Principal, name core.TopicName, actions ...auth.Action) (err error) {
 	for _, a := range actions {
-		if err = s.srv.access.Allow(s.client.principal, a, name.String()); err == nil {
+		if err = s.access.Allow(p, a, name.String()); err == nil {
 			return nil
 		}
 	}

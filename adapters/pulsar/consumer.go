@@ -15,7 +15,7 @@ import (
 const (
 	highWater  = 1 << 20
 	portion    = 1 << 20
-	usualSize  = 1 << 10 // of an entry, where nothing is known
+	usualSize  = 16 << 10 // of an entry, where nothing is known
 	sampleSize = 8
 )
 

@@ -3,6 +3,7 @@ package pulsar
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"isthmus/adapters/pulsar/wire"
 	"isthmus/core"
@@ -38,8 +39,10 @@ func (s *session) mayLookup(topic string) error {
 // advertised is the address that lookups answer. Without a configured one the client is sent back through the address
 // it typed: then any logical name does.
 func (s *Server) advertised() (url string, proxy bool) {
-	if s.cfg.Advertise != "" {
-		return "pulsar://" + s.cfg.Advertise, false
+	if a := s.cfg.Advertise; strings.Contains(a, "://") {
+		return a, false
+	} else if a != "" {
+		return "pulsar://" + a, false
 	}
 	return "pulsar://" + s.Addr().String(), true
 }
@@ -52,7 +55,10 @@ func (s *session) partitionedMetadata(b []byte) error {
 		return err
 	}
 	r := wire.PartitionedMetadataReply{RequestID: q.RequestID, Response: wire.MetadataSuccess}
-	n, err := s.partitionsOf(q.Topic, q.AutoCreate)
+	n, err := int32(0), s.mayLookup(q.Topic)
+	if err == nil {
+		n, err = s.srv.partitionsOf(q.Topic, q.AutoCreate)
+	}
 	r.Partitions = uint64(n)
 	if err != nil {
 		r.Response, r.Code, r.HasCode, r.Message = wire.MetadataFailed, uint64(lookupCodeOf(err)), true, err.Error()
@@ -64,15 +70,12 @@ func (s *session) partitionedMetadata(b []byte) error {
 	return nil
 }
 
-func (s *session) partitionsOf(topic string, create bool) (int32, error) {
-	t, err := s.srv.resolve(topic)
+func (s *Server) partitionsOf(topic string, create bool) (int32, error) {
+	t, err := s.resolve(topic)
 	if err != nil {
 		return 0, err
 	}
-	if err := s.allow(t.name, auth.Produce, auth.Consume, auth.Lookup); err != nil {
-		return 0, err
-	}
-	switch d := s.srv.eng.Defaults(); {
+	switch d := s.eng.Defaults(); {
 	case t.index >= 0 || t.name.NonPersistent:
 		return 0, nil
 	case t.topic != nil:
@@ -82,7 +85,7 @@ func (s *session) partitionsOf(topic string, create bool) (int32, error) {
 	case d.Partitions == 0:
 		return 0, nil
 	default:
-		made, err := s.srv.eng.EnsureTopic(t.name, d.Partitions)
+		made, err := s.eng.EnsureTopic(t.name, d.Partitions)
 		if err != nil {
 			return 0, err
 		}

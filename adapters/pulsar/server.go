@@ -50,7 +50,7 @@ func New(cfg Config, eng *engine.Engine, au auth.Provider, ac auth.Access, log *
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, eng: eng, auth: au, access: ac, log: log.With("protocol", protocolName)}
+	s := &Server{cfg: cfg.withDefaults(), eng: eng, auth: au, access: ac, log: log.With("protocol", protocolName)}
 	s.instance = strconv.FormatInt(time.Now().UnixMilli(), 36)
 	s.mu.producers = map[producerKey]*producer{}
 	s.mu.seeks = map[subscriptionKey]seekMark{}
