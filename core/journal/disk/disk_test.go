@@ -19,7 +19,8 @@ func newStore(t testing.TB, o Options) *Store {
 func TestSuite(t *testing.T) {
 	for name, o := range map[string]Options{
 		"fsync":    {},
-		"small":    {SegmentMin: 4 << 10, SegmentMax: 8 << 10},
+		"small":    {SegmentMin: 4 << 10, SegmentMax: 8 << 10, FS: &faultFS{}},
+		"medium":   {SegmentMin: 64 << 10, SegmentMax: 1 << 20, FS: &faultFS{}},
 		"interval": {Sync: Interval, SegmentMin: 4 << 10, SegmentMax: 16 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {

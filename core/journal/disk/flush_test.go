@@ -34,11 +34,17 @@ func TestInterval(t *testing.T) {
 			t.Fatalf("%d syncs of nothing", got-before-1)
 		}
 		journaltest.Fill(t, j, 51, 51)
-		if err := j.Sync(context.Background()); err != nil || ffs.syncs.Load() != before+2 {
-			t.Fatalf("sync on demand: %d syncs, %v", ffs.syncs.Load()-before, err)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := ffs.syncs.Load(); got != before+2 {
+			t.Fatalf("the second interval: %d syncs", got-before-1)
 		}
 		journaltest.Fill(t, j, 52, 52)
-		if err := j.Close(); err != nil || ffs.syncs.Load() != before+3 {
+		if err := j.Sync(context.Background()); err != nil || ffs.syncs.Load() != before+3 {
+			t.Fatalf("sync on demand: %d syncs, %v", ffs.syncs.Load()-before, err)
+		}
+		journaltest.Fill(t, j, 53, 53)
+		if err := j.Close(); err != nil || ffs.syncs.Load() != before+4 {
 			t.Fatalf("close: %d syncs, %v", ffs.syncs.Load()-before, err)
 		}
 	})

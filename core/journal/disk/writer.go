@@ -17,9 +17,12 @@ type writer struct {
 	frame []byte
 }
 
-// prewriteChunk bytes of zeros go ahead of the records: to sync bytes in place costs half of what it
-// costs to sync ones that change the file's extents.
-const prewriteChunk = 512 << 10
+// prewriteChunk bytes of zeros go ahead of small records: to sync bytes in place costs half of what it
+// costs to sync ones that change the file's extents. From prewriteBelow on the bandwidth is worth more.
+const (
+	prewriteChunk = 512 << 10
+	prewriteBelow = 64 << 10
+)
 
 var zeros [prewriteChunk]byte
 
@@ -42,7 +45,7 @@ func (j *Journal) append(w *writer, b journal.Block) error {
 
 // prewrite makes room behind pos, once the room there was has been used up.
 func (w *writer) prewrite(pos int64) error {
-	if pos <= w.ready {
+	if pos <= w.ready || len(w.frame) >= prewriteBelow {
 		return nil
 	}
 	w.ready = min(pos+prewriteChunk, w.seg.capacity)

@@ -1,0 +1,110 @@
+package journaltest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+
+	"isthmus/core"
+	"isthmus/core/journal"
+
+	"pgregory.net/rapid"
+)
+
+// model is the journal as it should be: every block ever appended, by Seq from 1.
+type model struct {
+	t       *rapid.T
+	j       journal.Journal
+	blocks  [][]byte
+	next    map[uint32]core.Offset
+	clock   int64
+	trimmed journal.Seq // nothing before it is promised
+}
+
+// testModel lets random appends, trims and restarts meet random hints.
+func testModel(t *testing.T, s journal.Store, reopen func() journal.Store) {
+	run := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		run++
+		name := fmt.Sprint("model-", run) // a journal of its own for each run
+		m := &model{t: rt, next: map[uint32]core.Offset{}, trimmed: 1}
+		m.open(s, name)
+		defer func() { m.j.Close() }()
+		rt.Repeat(map[string]func(*rapid.T){
+			"append": m.append,
+			"trim":   m.trim,
+			"read":   m.read,
+			"reopen": func(*rapid.T) {
+				m.j.Close()
+				s = reopen()
+				m.open(s, name)
+			},
+		})
+	})
+}
+
+func (m *model) open(s journal.Store, name string) {
+	var err error
+	if m.j, err = s.Open(context.Background(), name, 1, journal.Seq(len(m.blocks))); err != nil {
+		m.t.Fatalf("open with %d blocks: %v", len(m.blocks), err)
+	}
+}
+
+func (m *model) append(t *rapid.T) {
+	for range rapid.IntRange(1, 8).Draw(t, "blocks") {
+		m.clock += rapid.Int64Range(0, 20).Draw(t, "ms")
+		var es []journal.Extent
+		for _, p := range rapid.SliceOfNDistinct(rapid.Uint32Range(0, 5), 0, 4, rapid.ID).Draw(t, "partitions") {
+			count := rapid.Uint32Range(0, 3).Draw(t, "count")
+			size := rapid.SampledFrom([]int{0, 1, 50, 700, 5000, 40000}).Draw(t, "size")
+			es = append(es, journal.Extent{Partition: p, First: m.next[p], Count: count, Data: payload(p, m.next[p], size)})
+			m.next[p] += core.Offset(count)
+		}
+		block := journal.AppendBlock(nil, 1, m.clock, es...)
+		seq, err := m.j.Append(context.Background(), block)
+		m.blocks = append(m.blocks, block)
+		if err != nil || seq != journal.Seq(len(m.blocks)) {
+			t.Fatalf("append %d: seq %d, %v", len(m.blocks), seq, err)
+		}
+	}
+}
+
+func (m *model) trim(t *rapid.T) {
+	before := journal.Seq(rapid.IntRange(0, len(m.blocks)+1).Draw(t, "before"))
+	if err := m.j.Trim(context.Background(), before); err != nil {
+		t.Fatal(err)
+	}
+	m.trimmed = max(m.trimmed, before)
+	first, next, _, err := m.j.Bounds(context.Background())
+	if err != nil || first > m.trimmed || next != journal.Seq(len(m.blocks)+1) {
+		t.Fatalf("trimmed before %d of %d: bounds [%d, %d), %v", m.trimmed, len(m.blocks), first, next, err)
+	}
+}
+
+func (m *model) read(t *rapid.T) {
+	h := journal.Hint{
+		HasPartition: rapid.Bool().Draw(t, "by partition"),
+		Partition:    rapid.Uint32Range(0, 6).Draw(t, "partition"),
+		From:         rapid.Int64Range(0, 50).Draw(t, "from offset"),
+		Since:        rapid.Int64Range(0, m.clock+5).Draw(t, "since"),
+	}
+	from := journal.Seq(rapid.IntRange(0, len(m.blocks)+2).Draw(t, "from"))
+	rs, err := Collect(m.j, from, h)
+	if err != nil {
+		t.Fatalf("read from %d, %+v: %v", from, h, err)
+	}
+	got := map[journal.Seq][]byte{}
+	for _, r := range rs {
+		got[r.Seq] = r.Block
+	}
+	for seq := max(from, m.trimmed); seq <= journal.Seq(len(m.blocks)); seq++ {
+		b, err := journal.ParseBlock(m.blocks[seq-1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g, ok := got[seq]; ok && !bytes.Equal(g, b.Bytes()) || !ok && h.Wants(b) {
+			t.Fatalf("read from %d, %+v: block %d is missing or changed", from, h, seq)
+		}
+	}
+}
