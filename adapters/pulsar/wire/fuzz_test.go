@@ -1,19 +1,22 @@
-package wire
+package wire_test
 
 import (
 	"bytes"
 	"testing"
+
+	"isthmus/adapters/pulsar/wire"
+	"isthmus/adapters/pulsar/wire/wiretest"
 )
 
 // Whatever arrives, nothing panics, nothing is read beyond its frame, and what is understood can be written and
 // understood again.
 func FuzzFrame(f *testing.F) {
-	for _, s := range samples() {
-		f.Add(s.frame)
+	for _, s := range wiretest.Samples() {
+		f.Add(s.Frame)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for {
-			fr, n, err := Split(b, 64<<10)
+			fr, n, err := wire.Split(b, 64<<10)
 			if err != nil || n == 0 {
 				return
 			}
@@ -24,53 +27,53 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-func command(t *testing.T, fr Frame) {
-	for _, s := range samples() {
-		if s.t != fr.Type {
+func command(t *testing.T, fr wire.Frame) {
+	for _, s := range wiretest.Samples() {
+		if s.Type != fr.Type {
 			continue
 		}
-		v := s.fresh()
-		if s.parse(fr.Command, v) != nil {
+		v := s.Fresh()
+		if s.Parse(fr.Command, v) != nil {
 			return
 		}
-		c, ok := v.(Command)
+		c, ok := v.(wire.Command)
 		if !ok {
 			return
 		}
-		first := Append(nil, fr.Type, c)
-		again, _, err := Split(first, 1<<20)
+		first := wire.Append(nil, fr.Type, c)
+		again, _, err := wire.Split(first, 1<<20)
 		if err != nil {
 			t.Fatalf("%v: %v", fr.Type, err)
 		}
-		w := s.fresh()
-		if err := s.parse(again.Command, w); err != nil {
+		w := s.Fresh()
+		if err := s.Parse(again.Command, w); err != nil {
 			t.Fatalf("%v %+v does not survive: %v", fr.Type, v, err)
 		}
-		if second := Append(nil, fr.Type, w.(Command)); !bytes.Equal(first, second) {
+		if second := wire.Append(nil, fr.Type, w.(wire.Command)); !bytes.Equal(first, second) {
 			t.Fatalf("%v: %x and %x", fr.Type, first, second)
 		}
 	}
 }
 
 func payload(b []byte) {
-	p, err := ParsePayload(b)
+	p, err := wire.ParsePayload(b)
 	if err != nil {
 		return
 	}
-	var m Metadata
+	var m wire.Metadata
 	if m.Parse(p.Metadata) != nil {
 		return
 	}
-	_ = MetadataProperties(p.Metadata, func(KeyValue) {})
-	body, err := Decompress(m.Compression, p.Body, m.UncompressedSize, 1<<20)
+	_ = wire.MetadataProperties(p.Metadata, func(wire.KeyValue) {})
+	body, err := wire.Decompress(m.Compression, p.Body, m.UncompressedSize, 1<<20)
 	if err != nil || !m.Batch {
 		return
 	}
 	for range m.NumMessages {
-		var s Single
+		var s wire.Single
 		if body, err = s.Next(body); err != nil {
 			return
 		}
-		_ = SingleProperties(s.Raw, func(KeyValue) {})
+		_ = wire.SingleProperties(s.Raw, func(wire.KeyValue) {})
 	}
 }
