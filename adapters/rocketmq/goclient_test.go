@@ -439,3 +439,41 @@ func TestGoPullConsumer(t *testing.T) {
 		c.ACK(context.Background(), cr, consumer.ConsumeSuccess)
 	}
 }
+
+// A message whose consumption failed is consumed again, though it cannot be sent back yet.
+func TestGoRetryLater(t *testing.T) {
+	g := newGateway(t, nil)
+	g.Topic(t, "T", 1)
+	sendSync(t, goProducer(t, g), primitive.NewMessage("T", []byte("x")))
+	tries := make(chan int, 10)
+	n := 0
+	c, err := rocketmq.NewPushConsumer(consumer.WithNameServer([]string{g.addr}), consumer.WithGroupName("g"), consumer.WithInstance(t.Name()+g.addr),
+		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset))
+	if err == nil {
+		err = c.Subscribe("T", consumer.MessageSelector{}, func(context.Context, ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+			n++
+			tries <- n
+			if n == 1 {
+				return consumer.ConsumeRetryLater, nil
+			}
+			return consumer.ConsumeSuccess, nil
+		})
+	}
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Shutdown()
+	for want := range 2 {
+		select {
+		case got := <-tries:
+			if got != want+1 {
+				t.Error(got)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("try %d did not come", want+1)
+		}
+	}
+}

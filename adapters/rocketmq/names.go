@@ -16,7 +16,9 @@ const (
 	maxGroup = 255
 )
 
-// systemTopics are closed to clients. Spec: RocketMQ TopicValidator@5.x
+// systemTopics are closed to clients.
+//
+// Spec: RocketMQ TopicValidator@5.x
 var systemTopics = setOf("TBW102", "SELF_TEST_TOPIC", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC",
 	"RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC", "OFFSET_MOVED_EVENT", "RMQ_SYS_SCHEDULE_TOPIC", "rmq_sys_wheel_timer")
 

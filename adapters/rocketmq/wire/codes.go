@@ -3,7 +3,9 @@ package wire
 // Code is a request code or a response code.
 type Code = int32
 
-// Request codes. Spec: RocketMQ RequestCode@5.x
+// Request codes.
+//
+// Spec: RocketMQ RequestCode@5.x
 const (
 	SendMessage         Code = 10
 	PullMessage         Code = 11
@@ -30,7 +32,9 @@ const (
 	LitePullMessage     Code = 361
 )
 
-// Response codes. Spec: RocketMQ ResponseCode@5.x
+// Response codes.
+//
+// Spec: RocketMQ ResponseCode@5.x
 const (
 	Success              Code = 0
 	SystemError          Code = 1
