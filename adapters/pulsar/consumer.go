@@ -192,7 +192,7 @@ func (c *consumer) appendDelivery(dst []byte, d *engine.Delivery) ([]byte, error
 	if c.mode == core.Shared { // Spec: Pulsar CommandMessage.redelivery_count: 0 on Exclusive and Failover, always
 		m.Redelivery = uint32(max(d.Attempt, 0))
 	}
-	if epoch := c.epoch.Load(); epoch > 0 {
+	if epoch := c.epoch.Load(); epoch > 0 { // Spec: Pulsar CommandMessage.consumer_epoch: of the last SUBSCRIBE or REDELIVER
 		m.HasEpoch, m.Epoch = true, epoch-1
 	}
 	if e.Format == core.FormatPulsar {

@@ -15,9 +15,9 @@ import (
 	"isthmus/core/auth"
 )
 
-// Handler serves the lookups of clients whose service URL is http://. Mount it at /lookup/ and /admin/v2/.
+// HTTP serves the lookups of clients whose service URL is http://. Mount it at /lookup/ and /admin/.
 // Spec: Pulsar HTTP lookup: /lookup/v2/topic, /admin/v2/…/partitions, /admin/v2/namespaces/…/topics, /admin/v2/schemas
-func (s *Server) Handler() http.Handler {
+func (s *Server) HTTP() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, f func(q *query) (any, error)) {
 		mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, f) })

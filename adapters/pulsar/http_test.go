@@ -16,7 +16,7 @@ import (
 func TestHTTPLookup(t *testing.T) {
 	b := newBed(t, setup{})
 	b.Topic(t, "web", 2)
-	web := httptest.NewServer(b.srv.Handler())
+	web := httptest.NewServer(b.srv.HTTP())
 	t.Cleanup(web.Close)
 	c, err := stock.NewClient(stock.ClientOptions{URL: web.URL, OperationTimeout: 5 * time.Second, Logger: quietLog()})
 	if err != nil {
@@ -35,7 +35,7 @@ func TestHTTPLookup(t *testing.T) {
 func TestHTTPAnswers(t *testing.T) {
 	b := newBed(t, setup{engine: func(c *engine.Config) { c.Defaults.AutoCreate = false }})
 	b.declare(t, "web", 2)
-	h := b.srv.Handler()
+	h := b.srv.HTTP()
 	for path, want := range map[string]int{
 		"/lookup/v2/topic/persistent/public/default/web":                                  200,
 		"/lookup/v2/topic/persistent/public/default/web-partition-1":                      200,
@@ -69,7 +69,7 @@ func TestHTTPAsksWhoAndWhat(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest("GET", "/lookup/v2/topic/persistent/public/default/web", nil)
 	r.Header.Set("Authorization", "Bearer jwt")
-	b.srv.Handler().ServeHTTP(w, r)
+	b.srv.HTTP().ServeHTTP(w, r)
 	if w.Code != 401 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -32,7 +32,7 @@ func position(p *engine.Partition, id *wire.MessageID) core.Offset {
 }
 
 // startOf is where a new group begins. parts are the partitions that it is about; an id counts for one partition only.
-// Spec: Pulsar CommandSubscribe: start_message_id is inclusive for the broker, the client drops what it does not want;
+// Spec: Pulsar CommandSubscribe.start_message_id: inclusive for the broker, the client drops what it does not want;
 // absent means latest
 func startOf(q *wire.Subscribe, p *engine.Partition, now time.Time) engine.Start {
 	s := engine.Start{At: engine.Latest, NonDurable: !q.Durable}

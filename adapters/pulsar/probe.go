@@ -49,7 +49,7 @@ func (s *session) waiting(k waitKey) bool {
 }
 
 // alive asks the client for a sign of life and waits for anything that arrives. It runs in another session's goroutine.
-// Spec: Pulsar PIP-less broker rule (ServerCnx.checkConnectionLiveness): PING the holder, wait 5 s, before a Busy answer
+// Spec: Pulsar ServerCnx.checkConnectionLiveness: PING the holder, wait 5 s, before a Busy answer
 func (s *session) alive(ctx context.Context) bool {
 	heard := make(chan struct{})
 	s.mu.Lock()

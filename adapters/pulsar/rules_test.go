@@ -545,3 +545,22 @@ func TestErrorTableIsComplete(t *testing.T) {
 		t.Error("what is not in the table is unknown")
 	}
 }
+
+// The epoch of a Java consumer comes back in its messages: the client drops those of before its REDELIVER.
+func TestConsumerEpoch(t *testing.T) {
+	b := newBed(t, setup{})
+	r := dial(t, b)
+	q := subscription("epoch", "sub")
+	q.HasConsumerEpoch, q.ConsumerEpoch = true, 0
+	r.subscribe(q)
+	r.flow(1, 10)
+	r.producer("epoch", "")
+	r.publish(1, "x")
+	if m := r.message(); !m.HasEpoch || m.Epoch != 0 {
+		t.Errorf("%+v", m.Message)
+	}
+	r.send(wire.TypeRedeliver, &wire.Redeliver{ConsumerID: 1, HasEpoch: true, Epoch: 1})
+	if m := r.message(); !m.HasEpoch || m.Epoch != 1 || m.Redelivery != 0 {
+		t.Errorf("%+v", m.Message)
+	}
+}
