@@ -56,7 +56,7 @@ func (r *reader) run() error {
 		if err != nil || v.seg == nil {
 			return err
 		}
-		if err := r.segment(&v); err != nil && err != errTrimmed {
+		if err := r.segment(&v); err != nil && !errors.Is(err, errTrimmed) {
 			return err
 		}
 	}
