@@ -12,7 +12,7 @@ import (
 // Invariant I1: this, and a refusal, are the only ways to a PUBACK.
 func (s *session) committed(rs []engine.Receipt) {
 	var failure error
-	_, err := s.out.Append(func(dst []byte) []byte {
+	if _, err := s.out.Append(func(dst []byte) []byte {
 		for i := range rs {
 			if rs[i].Token != noAck {
 				s.ring.finish(rs[i].Token, pubackCode(rs[i].Err))
@@ -26,8 +26,11 @@ func (s *session) committed(rs []engine.Receipt) {
 			failure = nil
 		}
 		return dst
-	})
-	s.afterAppend(err)
+	}); err != nil {
+		s.stop(err)
+	} else {
+		_ = s.flush() // it has stopped the session
+	}
 	if failure != nil {
 		s.stop(fmt.Errorf("publish: %w", failure))
 	}
@@ -39,16 +42,6 @@ func pubackCode(err error) wire.Reason {
 		return wire.Success
 	}
 	return codesOf(err).puback
-}
-
-// afterAppend flushes what was appended and ends a session that cannot be written to.
-func (s *session) afterAppend(err error) {
-	if err == nil {
-		err = s.out.Flush()
-	}
-	if err != nil {
-		s.stop(err)
-	}
 }
 
 // refusePublish answers a publish that was not stored.

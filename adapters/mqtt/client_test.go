@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,11 +23,11 @@ type client struct {
 	conn net.Conn
 	v    wire.Version
 	buf  []byte
-	talk *[]string // both sides, for the failure message
+	talk *transcript
 }
 
 func (b *bed) client(name string, v wire.Version) *client {
-	return &client{t: b.t, name: name, conn: b.dial(), v: v, talk: new([]string)}
+	return &client{t: b.t, name: name, conn: b.dial(), v: v, talk: new(transcript)}
 }
 
 // connected is a client that was let in with a clean session.
@@ -42,19 +43,43 @@ func (b *bed) connected(name string, v wire.Version, options ...string) *client 
 
 func (c *client) fail(format string, args ...any) {
 	c.t.Helper()
-	c.t.Fatalf("%s\nthe talk was:\n%s", fmt.Sprintf(format, args...), strings.Join(*c.talk, "\n"))
+	c.t.Fatalf("%s\nthe talk was:\n%s", fmt.Sprintf(format, args...), c.talk)
+}
+
+// transcript is both sides of a talk, for the failure message: its last lines, bodies cut short.
+type transcript struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (t *transcript) note(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(line) > 100 {
+		line = line[:100] + "…"
+	}
+	if len(t.lines) > 100 {
+		t.lines = t.lines[60:]
+	}
+	t.lines = append(t.lines, line)
+}
+
+func (t *transcript) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Join(t.lines, "\n")
 }
 
 // send writes the packet of a line.
 func (c *client) send(line string) {
 	c.t.Helper()
-	*c.talk = append(*c.talk, c.name+"> "+line)
+	c.talk.note(c.name + "> " + line)
 	b, err := encode(line, c.v)
 	if err != nil {
 		c.fail("script: %v", err)
 	}
 	if _, err := c.conn.Write(b); err != nil {
-		*c.talk = append(*c.talk, "   "+err.Error())
+		c.talk.note("   " + err.Error())
 	}
 }
 
@@ -62,7 +87,7 @@ func (c *client) send(line string) {
 func (c *client) receive() string {
 	c.t.Helper()
 	line := c.read(10 * time.Second)
-	*c.talk = append(*c.talk, c.name+"< "+line)
+	c.talk.note(c.name + "< " + line)
 	return line
 }
 

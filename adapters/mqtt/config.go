@@ -34,7 +34,7 @@ type Config struct {
 
 	MaxInflight int // deliveries that wait for a client's PUBACK; further ones queue
 	MaxQueued   int // queued deliveries of plain subscriptions: the client is closed with 0x97
-	MaxOutput   int // bytes a client has not read: QoS 0 is dropped from half on, at the limit it is closed
+	MaxOutput   int // bytes a client has not read: messages stop at half, QoS 0 is dropped then; acks beyond it close
 
 	V311Shared string
 }
@@ -72,7 +72,9 @@ func (c Config) Validate() error {
 	positive("topic_aliases", c.TopicAliases, 65535)
 	positive("max_inflight", c.MaxInflight, 65535)
 	positive("max_queued", c.MaxQueued, 1<<24)
-	positive("max_output", c.MaxOutput, 1<<30)
+	if c.MaxOutput < 4*flushAt || c.MaxOutput > 1<<30 {
+		errs = append(errs, fmt.Errorf("max_output: %d is not between 256 KiB and 1 GiB", c.MaxOutput))
+	}
 	if c.ConnectTimeout <= 0 {
 		errs = append(errs, errors.New("connect_timeout: must be positive"))
 	}

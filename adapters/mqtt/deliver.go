@@ -11,10 +11,22 @@ import (
 	"isthmus/routing"
 )
 
-// follow feeds the plain subscriptions with what is committed, until ctx ends.
-func (s *Server) follow(ctx context.Context) error {
+// follow feeds the plain subscriptions with what is committed, until ctx ends. A journal that cannot be read is
+// logged and does not silence the others: following begins again where the log is then.
+func (s *Server) follow(ctx context.Context) {
 	f := &fanout{srv: s}
-	return s.eng.Follow(ctx, func() bool { return s.tree.count.Load() > 0 }, f.entries)
+	for {
+		err := s.eng.Follow(ctx, func() bool { return s.tree.count.Load() > 0 }, f.entries)
+		if ctx.Err() != nil {
+			return
+		}
+		s.log.Error("subscribers miss messages", "err", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // fanout gives each committed message to the clients whose filters match. One goroutine owns it.
@@ -57,7 +69,7 @@ func (f *fanout) entries(p *engine.Partition, stamp uint64, es []core.Entry) {
 	}
 	for _, s := range f.touched {
 		s.fan.touched = false
-		s.afterAppend(nil)
+		_ = s.flush() // it has stopped the session
 	}
 	clear(f.touched)
 	f.touched = f.touched[:0]
@@ -153,8 +165,8 @@ func (f *fanout) deliver(s *session, fwd wire.Forward) {
 	case result == overflow:
 		s.stop(fmt.Errorf("%d messages wait: %w", s.srv.cfg.MaxQueued, errSlow))
 	case n > flushAt:
-		s.afterAppend(nil)
-	case n > 0 && !s.fan.touched:
+		_ = s.flush() // it has stopped the session
+	case result <= queued && !s.fan.touched:
 		s.fan.touched = true
 		f.touched = append(f.touched, s)
 	}

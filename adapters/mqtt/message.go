@@ -3,6 +3,7 @@ package mqtt
 import (
 	"encoding/base64"
 	"strconv"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -91,7 +92,9 @@ func (f *forwarder) property(p *core.Property) {
 	case core.PropContentType:
 		f.set(wire.ContentType, p.Value)
 	case core.PropResponseTopic:
-		f.set(wire.ResponseTopic, p.Value)
+		if !strings.ContainsAny(p.Value, "+#") {
+			f.set(wire.ResponseTopic, p.Value)
+		}
 	case core.PropCorrelationData:
 		if b, err := base64.StdEncoding.DecodeString(p.Value); err == nil {
 			f.props.SetText(wire.CorrelationData, b)

@@ -76,7 +76,7 @@ func (o *outbox) push(dst []byte, s *session, m *outgoing, f wire.Forward, l lea
 	if s.maxPacket > 0 && wire.ForwardSize(&m.Message, &f, s.version) > s.maxPacket {
 		return dst, tooLarge
 	}
-	room := !congested && (f.QoS == 0 || o.inflight < o.window && len(o.queue) == 0)
+	room := !congested && (len(o.queue) == 0 && (f.QoS == 0 || o.inflight < o.window) || f.QoS == 0 && l.member == nil)
 	switch {
 	case room:
 		return o.send(dst, s, m, f, l), sent
@@ -84,6 +84,9 @@ func (o *outbox) push(dst []byte, s *session, m *outgoing, f wire.Forward, l lea
 		return dst, dropped
 	case l.member == nil && o.plain >= o.maxQueued:
 		return dst, overflow
+	}
+	if congested {
+		s.starved.Store(true)
 	}
 	f.SubscriptionIDs = slices.Clone(f.SubscriptionIDs)
 	o.queue = append(o.queue, waiting{m.keep(), f, l})
@@ -132,16 +135,18 @@ func (o *outbox) ack(id uint16) (lease, bool) {
 	return l, true
 }
 
-// drain sends from the queue while there is room, and returns what is finished by that: written at QoS 0, or
-// expired.
-func (o *outbox) drain(dst []byte, s *session, now func() int64, done []lease) ([]byte, []lease, int) {
-	i, expired := 0, 0
-	for ; i < len(o.queue) && len(dst) < s.srv.cfg.MaxOutput/2; i++ {
+// drain sends from the queue while there is room. more tells that it stopped for the number of bytes alone.
+func (o *outbox) drain(dst []byte, s *session, now func() int64) (_ []byte, d drained, more bool) {
+	i := 0
+	for ; i < len(o.queue); i++ {
+		if more = len(dst) >= s.srv.cfg.MaxOutput/4; more {
+			break
+		}
 		w := &o.queue[i]
 		if w.msg.expiry > 0 {
 			m := *w.msg
 			if !m.refresh(now()) {
-				done, expired = append(done, w.lease), expired+1
+				d.done, d.expired = append(d.done, w.lease), d.expired+1
 				o.forget(w)
 				continue
 			}
@@ -152,14 +157,25 @@ func (o *outbox) drain(dst []byte, s *session, now func() int64, done []lease) (
 		}
 		dst = o.send(dst, s, w.msg, w.fwd, w.lease)
 		if w.fwd.QoS == 0 {
-			done = append(done, w.lease)
+			d.done = append(d.done, w.lease)
 		}
 		o.forget(w)
 	}
 	if o.queue = slices.Delete(o.queue, 0, i); len(o.queue) == 0 {
 		o.queue = nil
 	}
-	return dst, done, expired
+	return dst, d, more
+}
+
+// drained is what a drain finished: written at QoS 0, or expired.
+type drained struct {
+	done    []lease
+	expired int
+}
+
+// drop forgets what waits for a member that left: its group gives it to another.
+func (o *outbox) drop(m *member) {
+	o.queue = slices.DeleteFunc(o.queue, func(w waiting) bool { return w.lease.member == m })
 }
 
 func (o *outbox) forget(w *waiting) {

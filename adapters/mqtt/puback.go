@@ -14,40 +14,67 @@ func (s *session) puback(body []byte) error {
 		return err
 	}
 	var l lease
-	var done []lease
-	expired := 0
+	var waiting bool
+	if err := s.out.With(func() {
+		l, _ = s.outbox.ack(p.ID)
+		waiting = len(s.outbox.queue) > 0
+	}); err != nil {
+		return err
+	}
+	l.finish()
+	switch {
+	case !waiting:
+	case s.out.Buffered() >= flushAt:
+		s.starved.Store(true) // flush or pump goes on when the socket has taken that
+	default:
+		return s.refill()
+	}
+	return nil
+}
+
+// refill appends what waits in the queue and has room now.
+func (s *session) refill() error {
+	var d drained
 	_, err := s.out.Append(func(dst []byte) []byte {
-		var ok bool
-		if l, ok = s.outbox.ack(p.ID); ok && len(s.outbox.queue) > 0 {
-			dst, done, expired = s.outbox.drain(dst, s, nowMilli, done)
-		}
+		var more bool
+		dst, d, more = s.outbox.drain(dst, s, nowMilli)
+		s.starved.Store(more)
 		return dst
 	})
-	l.finish()
-	s.finished(done, expired)
+	for _, l := range d.done {
+		l.finish()
+	}
+	if d.expired > 0 {
+		s.srv.metrics.expired.Add(float64(d.expired))
+	}
 	return err
+}
+
+// flush writes what was appended, and goes on with the queue as long as the socket takes everything at once. If it
+// does not, pump goes on. It ends a session that cannot be written to.
+func (s *session) flush() error {
+	for {
+		err := s.out.Flush()
+		if err == nil && s.starved.Load() && s.out.Buffered() == 0 {
+			if err = s.refill(); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			s.stop(err)
+		}
+		return err
+	}
 }
 
 // pump goes on with the queue when a full socket has taken everything. The output's writer goroutine calls it.
 func (s *session) pump() {
-	var done []lease
-	expired := 0
-	n, err := s.out.Append(func(dst []byte) []byte {
-		dst, done, expired = s.outbox.drain(dst, s, nowMilli, done)
-		return dst
-	})
-	if n > 0 || err != nil {
-		s.afterAppend(err)
-	}
-	s.finished(done, expired)
-}
-
-func (s *session) finished(done []lease, expired int) {
-	for _, l := range done {
-		l.finish()
-	}
-	if expired > 0 {
-		s.srv.metrics.expired.Add(float64(expired))
+	if s.starved.Load() {
+		if err := s.refill(); err != nil {
+			s.stop(err)
+			return
+		}
+		_ = s.flush() // it has stopped the session
 	}
 }
 

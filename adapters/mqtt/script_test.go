@@ -54,13 +54,13 @@ func play(t *testing.T, file string, lines []string, v wire.Version) {
 			}
 		}
 	})
-	clients, talk := map[string]*client{}, new([]string)
+	clients, talk := map[string]*client{}, new(transcript)
 	for i, line := range lines {
 		line, skip := forVersion(line, v)
 		if line == "" || skip || line[0] == '#' || strings.HasPrefix(line, "versions ") || strings.HasPrefix(line, "config ") {
 			continue
 		}
-		*talk = append(*talk, fmt.Sprintf("%s:%d", file, i+1))
+		talk.note(fmt.Sprintf("%s:%d", file, i+1))
 		if rest, ok := strings.CutPrefix(line, "foreign "); ok {
 			w := strings.Fields(rest)
 			b.foreign(w[0], strings.Trim(w[1], "-"), w[2])

@@ -72,34 +72,22 @@ func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 
 // Run serves until ctx ends, then takes leave of the clients. Nothing of it is alive when it returns.
 func (s *Server) Run(ctx context.Context) error {
-	inner, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer stop(nil)
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
-	defer stop(nil)
-	serving, stopServing := context.WithCancelCause(ctx)
-	defer stopServing(nil)
+	defer stop()
 	helpers.Go(func() { s.sweep(inner) })
-	helpers.Go(func() {
-		// Without fan-out subscriptions would be silent, so its end is the end of the server.
-		if err := s.follow(inner); err != nil && inner.Err() == nil {
-			stopServing(fmt.Errorf("mqtt fan-out: %w", err))
-		}
-	})
-	farewell := context.AfterFunc(serving, func() { s.clients.stopAll(errShutdown) })
-	defer farewell()
-	err := serve.Run(serving, s.ln, serve.Options{Limit: s.cfg.Connections, Grace: s.cfg.Grace, Log: s.log}, s.serve)
-	if cause := context.Cause(serving); ctx.Err() == nil && cause != nil {
-		return cause
-	}
-	return err
+	helpers.Go(func() { s.follow(inner) })
+	defer context.AfterFunc(ctx, func() { s.clients.stopAll(errShutdown) })()
+	return serve.Run(ctx, s.ln, serve.Options{Limit: s.cfg.Connections, Grace: s.cfg.Grace, Log: s.log}, s.serve)
 }
 
 // serve is the life of one connection.
 func (s *Server) serve(ctx context.Context, c net.Conn) {
 	s.metrics.connections.Inc()
 	defer s.metrics.connections.Dec()
-	in, out := newInput(c, s.cfg.MaxPayload+packetOverhead), serve.NewOut(c, s.cfg.MaxOutput)
+	in := newInput(c, s.limits.Packet)
+	out := serve.NewOut(c, s.cfg.MaxOutput+s.limits.Packet) // one message may be larger than MaxOutput
 	ss, err := s.connect(ctx, c, in, out)
 	if err != nil {
 		s.log.Debug("connection refused", "conn", c.RemoteAddr().String(), "err", err)

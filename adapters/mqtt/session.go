@@ -40,13 +40,14 @@ type session struct {
 	publisher publisher
 	subs      map[string]*subscription
 
-	ring   ring         // guarded by out
-	outbox outbox       // guarded by out
-	fan    fanMark      // owned by the fan-out goroutine
-	seen   atomic.Int64 // tick of the last bytes from the client
-	why    atomic.Pointer[error]
-	wake   chan struct{} // capacity 1: the ring has room again, or the session is stopped
-	gone   chan struct{} // closed when nothing of the session is left in the server
+	ring    ring         // guarded by out
+	outbox  outbox       // guarded by out
+	starved atomic.Bool  // the outbox's queue waits for the socket
+	fan     fanMark      // owned by the fan-out goroutine
+	seen    atomic.Int64 // tick of the last bytes from the client
+	why     atomic.Pointer[error]
+	wake    chan struct{} // capacity 1: the ring has room again, or the session is stopped
+	gone    chan struct{} // closed when nothing of the session is left in the server
 }
 
 // stop ends the session from any goroutine; the first reason counts. The reader says it to the client.
@@ -71,8 +72,7 @@ func (s *session) run() {
 			s.stop(err)
 			return
 		}
-		if err := s.out.Flush(); err != nil {
-			s.stop(err)
+		if s.flush() != nil {
 			return
 		}
 		if err := s.in.fill(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,16 +20,20 @@ func bothVersions(t *testing.T, f func(t *testing.T, v wire.Version)) {
 
 // gate lets a test hold appends to journals.
 type gate struct {
-	open    chan struct{}
+	once    sync.Once
+	closed  chan struct{}
 	arrived chan string
 }
 
+func (g *gate) open() { g.once.Do(func() { close(g.closed) }) }
+
 func (b *bed) gate(holds func(journal string) bool) *gate {
-	g := &gate{open: make(chan struct{}), arrived: make(chan string, 100)}
+	g := &gate{closed: make(chan struct{}), arrived: make(chan string, 100)}
+	b.t.Cleanup(g.open) // a test that failed must not hold the engine
 	b.Journals.OnAppend(func(name string, _ []byte) error {
 		if holds(name) {
 			g.arrived <- name
-			<-g.open
+			<-g.closed
 		}
 		return nil
 	})
@@ -46,7 +51,7 @@ func TestI1_NoPubackBeforeTheBlockIsDurable(t *testing.T) {
 		c.send("PUBLISH t qos=1 id=1 body=x")
 		<-g.arrived // the block is on its way to the disk, not there
 		c.quiet()
-		close(g.open)
+		g.open()
 		c.expect("PUBACK 1")
 	})
 }
@@ -86,7 +91,7 @@ func TestPubacksLeaveInOrder(t *testing.T) {
 		}
 		<-g.arrived
 		watcher.expect("PUBLISH devices/19/telemetry qos=0 body=x") // the second journal is through
-		close(g.open)
+		g.open()
 		for i := range 20 {
 			c.expect(fmt.Sprintf("PUBACK %d", 100+i))
 		}
@@ -140,11 +145,11 @@ func TestReceiveMaximum(t *testing.T) {
 		if v == wire.V5 {
 			c.expect("DISCONNECT 93")
 			c.expect("CLOSED")
-			close(g.open)
+			g.open()
 			return
 		}
 		// Version 3 knows no such limit: the eleventh waits in the socket.
-		close(g.open)
+		g.open()
 		for i := range 11 {
 			c.expect(fmt.Sprintf("PUBACK %d", i+1))
 		}
@@ -231,7 +236,7 @@ func TestShutdownAcknowledgesThenSaysGoodbye(t *testing.T) {
 		<-g.arrived
 		stopped := make(chan struct{})
 		go func() { defer close(stopped); b.stop() }()
-		close(g.open)
+		g.open()
 		c.expect("PUBACK 2")
 		if v == wire.V5 {
 			c.expect("DISCONNECT 8b")

@@ -104,6 +104,7 @@ const memberCredit = 128
 func (s *session) leave(sub *subscription) {
 	for _, m := range sub.members {
 		m.consumer.Leave()
+		s.out.With(func() { s.outbox.drop(m) })
 	}
 	sub.members = nil
 }
@@ -160,7 +161,7 @@ func (m *member) Deliver(ds []engine.Delivery) {
 	}
 	clear(h.msgs)
 	h.out = outgoing{}
-	m.session.afterAppend(nil)
+	_ = m.session.flush() // it has stopped the session
 }
 
 func (m *member) entry(h *handover, d *engine.Delivery) {
@@ -219,7 +220,7 @@ func (m *member) message(h *handover, d *engine.Delivery, msg *core.Message, off
 		l.finish()
 	}
 	if n > flushAt {
-		s.afterAppend(nil)
+		_ = s.flush() // it has stopped the session
 	}
 }
 

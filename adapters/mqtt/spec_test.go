@@ -174,6 +174,6 @@ func limitsTable() string {
 	row("deliveries that wait for the client's PUBACK", fmt.Sprintf("%d, or the client's receive maximum", c.MaxInflight), "further ones queue")
 	row("queued deliveries of plain subscriptions", c.MaxQueued, "v5: 0x97; closed")
 	row("messages of a group that a member holds", memberCredit, "the group gives to others")
-	row("bytes the client has not read", fmt.Sprintf("%d MiB", c.MaxOutput>>20), "from half on QoS 0 is dropped and QoS 1 queues; at the limit closed")
+	row("bytes the client has not read", fmt.Sprintf("%d MiB", c.MaxOutput>>20), "from half on QoS 0 is dropped and the rest queues; a client that goes on asking without reading is closed")
 	return b.String()
 }
