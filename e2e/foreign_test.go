@@ -136,9 +136,14 @@ func messages(t *testing.T, lines []string) []clients.Message {
 const foreignCount, foreignKeys = 300, 17
 
 // judgeForeign wants each of the foreign producer's messages once, in order per key.
-func judgeForeign(t *testing.T, lang string, ms []clients.Message) {
+func judgeForeign(t *testing.T, lang, at string, ms []clients.Message) {
 	t.Helper()
 	last, seen := map[string]int{}, map[int]bool{}
+	defer func() {
+		if t.Failed() {
+			t.Logf("what came at %s, as number@partition/offset: %s", at, places(ms))
+		}
+	}()
 	for _, m := range ms {
 		var i int
 		if _, err := fmt.Sscanf(string(m.Body), lang+" %d", &i); err != nil {
@@ -160,6 +165,14 @@ func judgeForeign(t *testing.T, lang string, ms []clients.Message) {
 	}
 }
 
+func places(ms []clients.Message) string {
+	var s strings.Builder
+	for _, m := range ms {
+		fmt.Fprintf(&s, " %s@%d/%d.%d", m.Props["n"], m.Partition, m.Offset, m.Batch)
+	}
+	return s.String()
+}
+
 // foreignPulsar lets a foreign Pulsar client produce for everybody and consume what MQTT devices published.
 func foreignPulsar(t *testing.T, lang string, program []string) {
 	b := newBed(t, matrix, 2*time.Minute)
@@ -170,18 +183,18 @@ func foreignPulsar(t *testing.T, lang string, program []string) {
 	k := b.consume(topic, "go", "c", pulsar.Exclusive)
 	defer k.Close()
 	got := b.take(k, foreignCount, 20*time.Second)
-	judgeForeign(t, lang, got)
+	judgeForeign(t, lang, "Pulsar", got)
 	for _, m := range got {
 		if m.EventTime.UnixMilli() < 1_600_000_000_000 || m.EventTime.UnixMilli() >= 1_600_000_000_000+foreignCount {
 			t.Fatalf("event time %s", m.EventTime)
 		}
 	}
-	judgeForeign(t, lang, b.take(byRocketMQ, foreignCount, 30*time.Second))
+	judgeForeign(t, lang, "RocketMQ", b.take(byRocketMQ, foreignCount, 30*time.Second))
 	fromMQTT := b.take(sub, foreignCount, 10*time.Second)
 	for i := range fromMQTT {
 		fromMQTT[i].Key = strings.TrimPrefix(fromMQTT[i].Topic, "by-batch/")
 	}
-	judgeForeign(t, lang, fromMQTT)
+	judgeForeign(t, lang, "MQTT", fromMQTT)
 
 	b.publish(foreignCount, func(i int) string { return fmt.Sprintf("by-mqtt/key-%d", i%foreignKeys) })
 	for _, kind := range []string{"Failover", "Shared"} {
@@ -200,13 +213,13 @@ func TestJavaRocketMQ(t *testing.T) {
 	b.run(program, "produce", b.NameServer, "by-rocketmq", fmt.Sprint(foreignCount), fmt.Sprint(foreignKeys))
 	k := b.consume("persistent://acme/out/by-rocketmq", "go", "c", pulsar.Exclusive)
 	defer k.Close()
-	judgeForeign(t, "java", b.take(k, foreignCount, 20*time.Second))
-	judgeForeign(t, "java", b.take(b.rocketmqConsumer("by-rocketmq", "go", true), foreignCount, 30*time.Second))
+	judgeForeign(t, "java", "Pulsar", b.take(k, foreignCount, 20*time.Second))
+	judgeForeign(t, "java", "RocketMQ", b.take(b.rocketmqConsumer("by-rocketmq", "go", true), foreignCount, 30*time.Second))
 	fromMQTT := b.take(sub, foreignCount, 10*time.Second)
 	for i := range fromMQTT {
 		fromMQTT[i].Key = strings.TrimPrefix(fromMQTT[i].Topic, "by-rocketmq/")
 	}
-	judgeForeign(t, "java", fromMQTT)
+	judgeForeign(t, "java", "MQTT", fromMQTT)
 
 	b.publish(foreignCount, func(i int) string { return fmt.Sprintf("by-mqtt/key-%d", i%foreignKeys) })
 	for _, mode := range []string{"orderly", "concurrently"} {
