@@ -46,14 +46,15 @@ func newGatewayWith(t testing.TB, cfg Config, change func(*engine.Config)) *gate
 func (g *gateway) serve(t testing.TB, cfg Config) {
 	t.Helper()
 	au := auth.Anonymous{Tenant: "public"}
-	g.server = New(cfg, g.Engine, au, au, testLog())
-	if err := g.server.Listen(); err != nil {
+	server := New(cfg, g.Engine, au, au, testLog())
+	g.server = server
+	if err := server.Listen(); err != nil {
 		t.Fatal(err)
 	}
-	g.addr = g.server.Addr()
+	g.addr = server.Addr()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- g.server.Run(ctx) }()
+	go func() { done <- server.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -231,4 +232,19 @@ func (g *gateway) publish(t testing.TB, done chan<- struct{}) *engine.Producer {
 			done <- struct{}{}
 		}
 	})
+}
+
+// eventually waits for a condition that other programs bring about.
+func eventually(t testing.TB, what string, limit time.Duration, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(limit)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("not in %v: %s", limit, what)
+		}
+	}
 }
