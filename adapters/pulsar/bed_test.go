@@ -22,9 +22,16 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/99designs/keyring.init.0.func1"),                                          // linked with the client, never stopped
-		goleak.IgnoreAnyFunction("github.com/apache/pulsar-client-go/pulsar.(*partitionProducer).failTimeoutMessages")) // outlives Close in 0.19
+	ignore := []goleak.Option{
+		goleak.IgnoreAnyFunction("github.com/99designs/keyring.init.0.func1"), // linked with the client, never stopped
+		goleak.IgnoreTopFunction("github.com/godbus/dbus.(*Conn).inWorker"),
+	}
+	for _, f := range []string{ // of the client (0.19), and outlive its Close
+		"(*partitionProducer).failTimeoutMessages", "(*partitionConsumer).runEventsLoop", "(*partitionConsumer).dispatcher", "newAckGroupingTracker.func1",
+	} {
+		ignore = append(ignore, goleak.IgnoreAnyFunction("github.com/apache/pulsar-client-go/pulsar."+f))
+	}
+	goleak.VerifyTestMain(m, ignore...)
 }
 
 // patience is how long a test waits for what must come.
