@@ -24,7 +24,7 @@ var matrix = gateway.Config{
 	Topics: `
 persistent://acme/out/by-mqtt:     { partitions: 5, placement: key, names: { rocketmq: by-mqtt } }
 persistent://acme/out/by-pulsar:   { partitions: 5, placement: key, names: { rocketmq: by-pulsar } }
-persistent://acme/out/by-batch:    { partitions: 5, placement: key, names: { rocketmq: by-batch } }
+persistent://acme/out/by-batch:    { partitions: 5, placement: client, names: { rocketmq: by-batch } }
 persistent://acme/out/by-rocketmq: { partitions: 5, placement: key, names: { rocketmq: by-rocketmq } }`,
 	Mappings: mapping("by-mqtt") + mapping("by-pulsar") + mapping("by-batch") + mapping("by-rocketmq"),
 }
@@ -56,7 +56,7 @@ func TestMatrix(t *testing.T) {
 		defer p.Close()
 		sendAll(b, p, ms)
 	})
-	// Batches with mixed keys under placement by key are taken apart; each message must still be itself.
+	// Batches hold many keys and stay in the partition that the client chose, so this topic leaves the choice to it.
 	row("by-batch", func(ms []clients.Message) {
 		p, err := clients.NewPulsarProducer(b.pulsar(), "persistent://acme/out/by-batch", func(o *pulsar.ProducerOptions) {
 			o.DisableBatching, o.BatchingMaxMessages, o.BatchingMaxPublishDelay = false, 100, 50*time.Millisecond

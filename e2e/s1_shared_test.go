@@ -105,7 +105,7 @@ func TestS1_31_S1_35_DocumentsSayWhichTypeAndThatSharedHasNoOrder(t *testing.T) 
 		}
 		all.Write(text)
 	}
-	for _, want := range []string{"pulsar.Failover", "AckCumulative", "no order"} {
+	for _, want := range []string{"ConsumerType.Failover", "acknowledge_cumulative", "no order"} {
 		if !strings.Contains(all.String(), want) {
 			t.Errorf("neither README nor docs say %q", want)
 		}
