@@ -32,3 +32,17 @@ func TestSuite(t *testing.T) {
 		})
 	}
 }
+
+func TestModel(t *testing.T) {
+	for name, o := range map[string]Options{
+		"small segments": {SegmentMin: 4 << 10, SegmentMax: 8 << 10},
+		"doubling":       {SegmentMin: 64 << 10, SegmentMax: 1 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := o
+			o.Dir, o.FS = t.TempDir(), &faultFS{}
+			journaltest.Model(t, newStore(t, o), func() journal.Store { return newStore(t, o) })
+		})
+	}
+}

@@ -24,16 +24,25 @@ func Numbered(i int) []byte {
 	return Block(1000*int64(i), uint32(i%3), core.Offset((i-1)/3), 20+i%200)
 }
 
-// payload mixes partition and offset well enough that no two blocks look alike anywhere.
-func payload(partition uint32, offset core.Offset, size int) []byte {
-	data := make([]byte, size+8)
-	x := uint64(partition)<<40 ^ uint64(offset)
-	for i := 0; i < size; i += 8 {
-		x = (x + 0x9E3779B97F4A7C15) * 0xBF58476D1CE4E5B9
-		x ^= x >> 29
-		binary.LittleEndian.PutUint64(data[i:], x)
+// noise is what payloads are cut from.
+var noise = func() []byte {
+	b := make([]byte, 0, 256<<10)
+	for x := uint64(1); len(b) < cap(b); {
+		x = x*0x5851F42D4C957F2D + 0x14057B7EF767814F
+		b = binary.LittleEndian.AppendUint64(b, x^x>>29)
 	}
-	return data[:size]
+	return b
+}()
+
+// payload mixes partition and offset into the choice of bytes, so that neighbours differ.
+func payload(partition uint32, offset core.Offset, size int) []byte {
+	data := make([]byte, 0, size)
+	at := (uint64(partition)*7919 + uint64(offset)*104729) % uint64(len(noise))
+	for len(data) < size {
+		data = append(data, noise[at:min(uint64(len(noise)), at+uint64(size-len(data)))]...)
+		at = 0
+	}
+	return data
 }
 
 // Fill appends the numbered blocks from..to.

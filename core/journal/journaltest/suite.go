@@ -32,7 +32,6 @@ func Run(t *testing.T, open func(t *testing.T) (store journal.Store, reopen func
 		{"FenceAfterReopen", testFenceAfterReopen},
 		{"Closed", testClosed},
 		{"Cancelled", testCancelled},
-		{"Model", testModel},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, reopen := open(t)

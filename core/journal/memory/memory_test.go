@@ -16,6 +16,11 @@ func TestSuite(t *testing.T) {
 	})
 }
 
+func TestModel(t *testing.T) {
+	s := New()
+	journaltest.Model(t, s, func() journal.Store { return s })
+}
+
 // A failed append is fatal to the handle, not to the data.
 func TestFailures(t *testing.T) {
 	full := errors.New("disk full")
