@@ -23,18 +23,17 @@ type catch struct {
 	more  bool        // the run ended before the log did
 	bytes int
 	seen  int
-	msgs  []core.Message
 }
 
-// item is one message to send: native when message is negative.
+// item is one message to send: native when message is nil.
 type item struct {
 	entry   core.Entry
 	offset  core.Offset
-	message int
+	message *core.Message
 }
 
 // collect reads from p.from on, until the answer is full, enough was looked at, or the log ends.
-func (c *catch) collect(ctx context.Context, eng *engine.Engine, p *pull) error {
+func (c *catch) collect(ctx context.Context, eng *engine.Engine, d *decoded, p *pull) error {
 	c.next = p.from
 	entries := p.messages
 	if p.filter.tags != nil {
@@ -56,7 +55,7 @@ func (c *catch) collect(ctx context.Context, eng *engine.Engine, p *pull) error 
 			return nil
 		}
 		for i := range es {
-			if !c.take(eng, p, &es[i], now) {
+			if !c.take(eng, d, p, &es[i], now) {
 				c.more = true
 				return nil
 			}
@@ -65,7 +64,7 @@ func (c *catch) collect(ctx context.Context, eng *engine.Engine, p *pull) error 
 }
 
 // take looks at the messages of one entry; false when no more fit or enough was looked at.
-func (c *catch) take(eng *engine.Engine, p *pull, e *core.Entry, now int64) bool {
+func (c *catch) take(eng *engine.Engine, d *decoded, p *pull, e *core.Entry, now int64) bool {
 	if len(c.items) >= p.messages || c.seen >= maxScan {
 		return false
 	}
@@ -76,21 +75,18 @@ func (c *catch) take(eng *engine.Engine, p *pull, e *core.Entry, now int64) bool
 	if e.Format == core.FormatRocketMQ {
 		return c.takeNative(p, e)
 	}
-	at := len(c.msgs)
-	msgs, err := eng.Messages(e, c.msgs)
+	msgs, err := d.messages(eng, p.part.Number(), e)
 	if err != nil {
 		eng.Metrics().Dropped.WithLabelValues(protocol, "undecodable").Add(float64(e.Count))
 		c.next = e.End()
 		return true
 	}
-	c.msgs = msgs
 	for o := max(e.Base, c.next); o < e.End(); o++ {
-		i := at + int(o-e.Base)
-		if m := &c.msgs[i]; p.filter.wants(m.Tag) {
+		if m := &msgs[o-e.Base]; p.filter.wants(m.Tag) {
 			if !c.fits(p, len(m.Body)+len(p.topic)) {
 				return false
 			}
-			c.items = append(c.items, item{entry: *e, offset: o, message: i})
+			c.items = append(c.items, item{entry: *e, offset: o, message: m})
 		}
 		c.seen++
 		c.next = o + 1
@@ -110,7 +106,7 @@ func (c *catch) takeNative(p *pull, e *core.Entry) bool {
 	if !c.fits(p, len(e.Data)+len(p.topic)) {
 		return false
 	}
-	c.items = append(c.items, item{entry: *e, offset: e.Base, message: -1})
+	c.items = append(c.items, item{entry: *e, offset: e.Base})
 	c.seen++
 	c.next = e.End()
 	return true
@@ -134,8 +130,7 @@ func (c *catch) append(dst []byte, p *pull) []byte {
 			QueueID: p.queueID, QueueOffset: it.offset, PhysOffset: physOffset(p.part.Number(), it.offset), Topic: p.topic,
 			Born: it.entry.PublishTime, StoreTime: it.entry.Commit, StoreHost: p.session.store,
 		}
-		if it.message >= 0 {
-			m := &c.msgs[it.message]
+		if m := it.message; m != nil {
 			st.Born = m.PublishTime
 			scratch = fillForeign(&st, m, scratch)
 		} else {

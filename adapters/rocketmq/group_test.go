@@ -215,7 +215,7 @@ func (c *client) lock(code wire.Code, group string, queues string) string {
 // Two consumers never hold one queue lock together; it is freed by its owner, by its owner's end, and by time.
 // Spec: RocketMQ RequestCode.LOCK_BATCH_MQ=41, UNLOCK_BATCH_MQ=42; S3.22
 func TestLocks(t *testing.T) {
-	g := newGatewayWith(t, Config{Bind: "127.0.0.1:0", LockTime: 500 * time.Millisecond}, nil)
+	g := newGatewayWith(t, Config{Bind: "127.0.0.1:0", LockTime: 2 * time.Second}, nil)
 	topic := g.Topic(t, "T", 2)
 	a, b := g.dial(t), g.dial(t)
 	a.heartbeat("g", "T", "*", "")
@@ -243,6 +243,18 @@ func TestLocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The Go client lists all its queues but never unlocks: what a list lacks is free, unless it was granted just now.
+	retry := `{"queueId":0,"topic":"%RETRY%g"}`
+	b.lock(wire.LockBatch, "g", q1)
+	b.lock(wire.LockBatch, "g", retry+","+retry)
+	if grp.LockedBy(1) != b.id {
+		t.Error("a lock just granted is gone")
+	}
+	eventually(t, "the list frees the queue", 1500*time.Millisecond, func() bool {
+		b.lock(wire.LockBatch, "g", retry+","+retry)
+		return grp.LockedBy(1) == ""
+	})
+	b.lock(wire.LockBatch, "g", q1)
 	b.c.Close()
 	eventually(t, "the lock of a dead client is freed", 400*time.Millisecond, func() bool { return grp.LockedBy(1) == "" })
 	a.lock(wire.LockBatch, "g", q0)

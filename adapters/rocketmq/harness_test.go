@@ -104,15 +104,19 @@ func (g *gateway) dial(t testing.TB) *client {
 // start sends a request. ext is name, value, name, value …
 func (c *client) start(code wire.Code, body []byte, ext ...string) int32 {
 	c.t.Helper()
+	if _, err := c.c.Write(c.frame(code, body, ext...)); err != nil {
+		c.t.Fatalf("write: %v", err)
+	}
+	return c.opaque
+}
+
+func (c *client) frame(code wire.Code, body []byte, ext ...string) []byte {
 	c.opaque++
 	h := wire.Header{Code: code, Language: wire.Go, Version: 317, Opaque: c.opaque}
 	for i := 0; i+1 < len(ext); i += 2 {
 		h.Ext = append(h.Ext, wire.Field{Key: []byte(ext[i]), Value: []byte(ext[i+1])})
 	}
-	if _, err := c.c.Write(wire.AppendFrame(nil, &h, body)); err != nil {
-		c.t.Fatalf("write: %v", err)
-	}
-	return c.opaque
+	return wire.AppendFrame(nil, &h, body)
 }
 
 // next reads one frame.

@@ -3,15 +3,22 @@ package rocketmq
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"isthmus/adapters/rocketmq/wire"
 	"isthmus/core"
+	"isthmus/core/engine"
 )
 
+// lockKey is a queue lock that a connection's client was granted.
+type lockKey struct {
+	group, client, topic string
+	queue                int32
+}
+
 // lock handles code 41: orderly consumers take their queues. The answer lists those that the client has now. Who was
-// refused is told to try again: rocketmq-client-go does not unlock a queue that it gives up, and would look again only at
-// every other rebalance.
+// refused is told to try again, or would look only at every other rebalance.
 //
 // Spec: RocketMQ RequestCode.LOCK_BATCH_MQ=41; AdminBrokerProcessor.lockBatchMQ@5.x
 func (s *session) lock(_ context.Context, h *wire.Header, body []byte) error {
@@ -19,15 +26,24 @@ func (s *session) lock(_ context.Context, h *wire.Header, body []byte) error {
 	if err != nil {
 		return err
 	}
+	if h.Language == wire.Go && len(l.Queues) > 1 {
+		s.unlockRest(&l)
+	}
 	held := []wire.Queue{}
 	for _, q := range l.Queues {
-		ok, err := s.lockOne(&l, q)
+		g, err := s.lockable(&l, q)
 		if err != nil {
 			return err
 		}
-		if ok {
+		switch {
+		case g == nil: // granted only for an empty retry queue: it has no messages whose order could suffer
+			if _, err := s.srv.topic(q.Topic); isRetry(q.Topic) && errors.Is(err, core.ErrTopicNotFound) {
+				held = append(held, q)
+			}
+		case g.Lock(queueNumber(q), l.ClientID, s.srv.cfg.LockTime):
 			held = append(held, q)
-		} else {
+			s.locks[lockKey{l.Group, l.ClientID, q.Topic, queueNumber(q)}] = time.Now()
+		default:
 			s.srv.registry.again(l.Group, time.Now().Add(s.srv.cfg.LockTime/6))
 		}
 	}
@@ -37,21 +53,40 @@ func (s *session) lock(_ context.Context, h *wire.Header, body []byte) error {
 	})
 }
 
-// lockOne takes one queue. A queue that does not exist is not granted, but for an empty retry queue: it has no messages
-// whose order could suffer.
-func (s *session) lockOne(l *wire.Locks, q wire.Queue) (bool, error) {
+// unlockRest frees the queues that a Go client no longer has. rocketmq-client-go never unlocks what a rebalance takes
+// from it, but each 20 s it lists all its queues; one queue alone is a queue that it is taking. A lock granted a moment
+// ago may have crossed with the list, and stays.
+func (s *session) unlockRest(l *wire.Locks) {
+	listed := make(map[lockKey]bool, len(l.Queues))
+	for _, q := range l.Queues {
+		listed[lockKey{l.Group, l.ClientID, q.Topic, queueNumber(q)}] = true
+	}
+	before := time.Now().Add(-s.srv.cfg.LockTime / 12)
+	freed := false
+	for key, granted := range s.locks {
+		if key.group == l.Group && key.client == l.ClientID && !listed[key] && granted.Before(before) {
+			freed = s.free(key) || freed
+		}
+	}
+	if freed {
+		s.srv.notify(l.Group, s.srv.registry.others(s, l.Group))
+	}
+}
+
+// lockable finds the group of a queue that exists; nil when there is none.
+func (s *session) lockable(l *wire.Locks, q wire.Queue) (*engine.Group, error) {
 	t, err := s.srv.topic(q.Topic)
-	if err != nil {
-		return isRetry(q.Topic) && errors.Is(err, core.ErrTopicNotFound), nil
+	if err != nil || t.Partition(queueNumber(q)) == nil {
+		return nil, nil
 	}
-	if t.Partition(int32(q.ID)) == nil {
-		return false, nil
+	return s.group(t, q.Topic, l.Group, s.srv.registry.interest(l.Group, q.Topic))
+}
+
+func queueNumber(q wire.Queue) int32 {
+	if q.ID < 0 || q.ID > math.MaxInt32 {
+		return -1
 	}
-	g, err := s.group(t, q.Topic, l.Group, s.srv.registry.interest(l.Group, q.Topic))
-	if err != nil || g == nil {
-		return false, err
-	}
-	return g.Lock(int32(q.ID), l.ClientID, s.srv.cfg.LockTime), nil
+	return int32(q.ID)
 }
 
 // unlock handles code 42. The others are told, so that they take the queues now and not at their next rebalance, 20 s
@@ -65,17 +100,21 @@ func (s *session) unlock(_ context.Context, h *wire.Header, body []byte) error {
 	}
 	freed := false
 	for _, q := range l.Queues {
-		t, err := s.srv.topic(q.Topic)
-		if err != nil || t.Partition(int32(q.ID)) == nil {
-			continue
-		}
-		if g, err := t.Group(l.Group); err == nil && g.LockedBy(int32(q.ID)) == l.ClientID {
-			g.Unlock(int32(q.ID), l.ClientID)
-			freed = true
-		}
+		freed = s.free(lockKey{l.Group, l.ClientID, q.Topic, queueNumber(q)}) || freed
 	}
 	if freed {
 		s.srv.notify(l.Group, s.srv.registry.others(s, l.Group))
 	}
 	return s.ok(h, nil)
+}
+
+// free ends a lock; false when the client does not have it.
+func (s *session) free(key lockKey) bool {
+	delete(s.locks, key)
+	g := s.srv.groupOf(key.topic, key.group)
+	if g == nil || g.Topic().Partition(key.queue) == nil || g.LockedBy(key.queue) != key.client {
+		return false
+	}
+	g.Unlock(key.queue, key.client)
+	return true
 }

@@ -138,7 +138,7 @@ func (s *Server) answerPull(ctx context.Context, p *pull) {
 		return
 	}
 	var c catch
-	if err := c.collect(ctx, s.eng, p); err != nil {
+	if err := c.collect(ctx, s.eng, &s.decoded, p); err != nil {
 		s.failPull(p, err)
 		return
 	}

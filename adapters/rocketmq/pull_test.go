@@ -3,11 +3,13 @@ package rocketmq
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"isthmus/adapters/rocketmq/wire"
 	"isthmus/core"
+	"isthmus/core/engine"
 )
 
 // Which status for which offset.
@@ -163,5 +165,84 @@ func TestPullForeign(t *testing.T) {
 	again := c.pull(wire.Success, "g", "T", 0, 0).messages(t)
 	if string(again[0].Properties) != string(ms[0].Properties) {
 		t.Error("a redelivery has another id")
+	}
+}
+
+// A batch of another protocol that is larger than an answer is read piece by piece, and decoded once.
+func TestPullLargeForeignBatch(t *testing.T) {
+	const format, n = core.Format(200), 100
+	var decodes atomic.Int32
+	g := newGateway(t, func(c *engine.Config) {
+		c.Decoders[format] = func(e *core.Entry, dst []core.Message) ([]core.Message, error) {
+			decodes.Add(1)
+			for i := range e.Count {
+				dst = append(dst, core.Message{Body: fmt.Append(nil, i), Tag: fmt.Sprint("t", i%2)})
+			}
+			return dst, nil
+		}
+	})
+	topic := g.Topic(t, "T", 1)
+	done := make(chan struct{}, 10)
+	e := core.Entry{Count: n, Format: format, Data: []byte("x")}
+	if err := g.publish(t, done).Publish(topic.Partition(0), &e, 0); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	c := g.dial(t)
+	c.heartbeat("g", "T", "*", "")
+	c.heartbeat("h", "T", "t1", "")
+	next := int64(0)
+	for next < n {
+		r := c.pull(wire.Success, "g", "T", 0, next)
+		for _, m := range r.messages(t) {
+			if m.QueueOffset != next || string(m.Body) != fmt.Sprint(next) {
+				t.Fatalf("offset %d, body %s, want %d", m.QueueOffset, m.Body, next)
+			}
+			next++
+		}
+		if r.int("nextBeginOffset") != next {
+			t.Fatalf("%q", r.ext)
+		}
+	}
+	if ms := c.pull(wire.Success, "h", "T", 0, 50).messages(t); len(ms) != 25 || ms[0].QueueOffset != 51 {
+		t.Errorf("%d messages", len(ms))
+	}
+	if decodes.Load() != 1 {
+		t.Errorf("decoded %d times", decodes.Load())
+	}
+}
+
+// What cannot be decoded is skipped, counted, and stops nobody.
+func TestPullSkipsUndecodable(t *testing.T) {
+	g := newGateway(t, nil)
+	topic := g.Topic(t, "T", 1)
+	done := make(chan struct{}, 10)
+	e := core.Entry{Count: 3, Format: core.FormatPulsar, Data: []byte("broken")}
+	if err := g.publish(t, done).Publish(topic.Partition(0), &e, 0); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	c := g.dial(t)
+	c.send(wire.Success, "T", 0, "", "after")
+	c.heartbeat("g", "T", "*", "")
+	if ms := c.pull(wire.Success, "g", "T", 0, 0).messages(t); len(ms) != 1 || ms[0].QueueOffset != 3 {
+		t.Errorf("%+v", ms)
+	}
+}
+
+func TestExpiredIsNotShown(t *testing.T) {
+	g := newGateway(t, nil)
+	topic := g.Topic(t, "T", 1)
+	done := make(chan struct{}, 10)
+	m := core.Message{Body: []byte("old")}
+	e := core.Entry{Count: 1, Expiry: 1, Data: m.AppendNeutral(nil)}
+	if err := g.publish(t, done).Publish(topic.Partition(0), &e, 0); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	c := g.dial(t)
+	c.heartbeat("g", "T", "*", "")
+	if r := c.pull(wire.PullRetryImmediately, "g", "T", 0, 0); r.int("nextBeginOffset") != 1 {
+		t.Errorf("%q", r.ext)
 	}
 }

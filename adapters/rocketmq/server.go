@@ -29,6 +29,7 @@ type Server struct {
 	log      *slog.Logger
 	registry registry
 	holder   holder
+	decoded  decoded
 
 	deliveries prometheus.Counter
 

@@ -44,6 +44,7 @@ type session struct {
 	send    wire.Send
 	target  sendTarget
 	scratch []byte
+	locks   map[lockKey]time.Time // queue locks and when they were granted
 
 	batches batches
 	flight  flight
@@ -105,7 +106,7 @@ func (s *Server) serve(ctx context.Context, c net.Conn) {
 	m := s.eng.Metrics()
 	m.Connections.WithLabelValues(protocol).Inc()
 	defer m.Connections.WithLabelValues(protocol).Dec()
-	ses := &session{srv: s, conn: c, out: serve.NewOut(c, outLimit), drained: make(chan struct{}, 1), store: s.store}
+	ses := &session{srv: s, conn: c, out: serve.NewOut(c, outLimit), drained: make(chan struct{}, 1), store: s.store, locks: make(map[lockKey]time.Time)}
 	ses.remote = addrPort(c.RemoteAddr())
 	if !ses.store.Addr().IsValid() {
 		ses.store = netip.AddrPortFrom(addrPort(c.LocalAddr()).Addr(), s.store.Port())

@@ -202,8 +202,8 @@ const supportTail = `
 - A group begins with the first heartbeat that names the topic, and its place is kept from then on. The original
   broker lets the client look the end up later, and what comes in between is missed.
 - A member that disconnects leaves its groups at once. One that hangs leaves after 120 s without a heartbeat.
-- The Go client does not unlock a queue that it gives up. An orderly hand-over to a new member takes up to a minute;
-  the others are told to try again every ten seconds.
+- The Go client does not unlock a queue that it gives up. The gateway sees from its next list of locks, within 20 s, that
+  it has done so; a new orderly member starts then, instead of after the minute that a lock lasts.
 - After a restart of the gateway, members known before count for a minute, so the first to come back does not take all
   queues. If some never come back, their queues wait that long.
 - An answer to a pull has at most %d messages and about %d KiB, but always one message. A connection may have %d pulls

@@ -118,7 +118,7 @@ func decode(body []byte, into any) error {
 	}
 	err := json.Unmarshal(body, into)
 	if wrong := (*json.UnmarshalTypeError)(nil); err != nil && !errors.As(err, &wrong) {
-		return fmt.Errorf("%w: body: %v", ErrMalformed, err)
+		return fmt.Errorf("%w: body: %w", ErrMalformed, err)
 	}
 	return nil
 }

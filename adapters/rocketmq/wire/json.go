@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"unicode/utf16"
@@ -75,6 +74,10 @@ func (s *scanner) peek() byte {
 }
 
 func (s *scanner) expect(c byte) {
+	if s.i < len(s.b) && s.b[s.i] == c {
+		s.i++
+		return
+	}
 	if s.peek() != c {
 		s.fail("unexpected byte")
 		return
@@ -172,16 +175,17 @@ func (s *scanner) str() []byte {
 		return nil
 	}
 	start := s.i
-	n := bytes.IndexByte(s.b[start:], '"')
-	if n < 0 {
-		s.fail("string is not closed")
-		return nil
+	for i, c := range s.b[start:] { // the strings are short: a plain loop beats two searches
+		switch c {
+		case '"':
+			s.i = start + i + 1
+			return s.b[start : start+i : start+i]
+		case '\\':
+			return s.unescape(start, start+i)
+		}
 	}
-	if esc := bytes.IndexByte(s.b[start:start+n], '\\'); esc >= 0 {
-		return s.unescape(start, start+esc)
-	}
-	s.i = start + n + 1
-	return s.b[start : start+n : start+n]
+	s.fail("string is not closed")
+	return nil
 }
 
 func (s *scanner) unescape(start, at int) []byte {
