@@ -20,6 +20,7 @@ type producer struct {
 	topic     *engine.Topic
 	part      *engine.Partition // nil: the whole of a partitioned topic
 	encrypted bool
+	byKey     bool   // the topic places keyed messages itself
 	schema    []byte // version of what it declared
 	pub       *engine.Producer
 	ring      ring
@@ -86,7 +87,8 @@ func (s *session) newProducer(q *wire.Producer) (*producer, error) {
 			return nil, err
 		}
 	}
-	p := &producer{sess: s, id: q.ProducerID, name: q.Name, topic: t.topic, part: t.partition(), encrypted: q.Encrypted}
+	p := &producer{sess: s, id: q.ProducerID, name: q.Name, topic: t.topic, part: t.partition(), encrypted: q.Encrypted,
+		byKey: byKey(t.topic)}
 	if p.name == "" {
 		p.name = s.srv.newName()
 	}

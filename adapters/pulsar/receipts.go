@@ -31,7 +31,7 @@ type ring struct {
 type pending struct {
 	sequence, highest uint64
 	hasHighest        bool
-	settled           bool
+	left              int // entries that are not durable yet; 0 = settled
 	ledger            uint64
 	entry             uint64
 	err               error
@@ -61,7 +61,7 @@ func (r *ring) reserve(c *wire.Send) (token uint64, ok bool) {
 		r.grow()
 	}
 	token = r.mu.tail
-	*r.slot(token) = pending{sequence: c.SequenceID, highest: c.Highest, hasHighest: c.HasHighest && c.Highest >= c.SequenceID}
+	*r.slot(token) = pending{left: 1, sequence: c.SequenceID, highest: c.Highest, hasHighest: c.HasHighest && c.Highest >= c.SequenceID}
 	r.mu.tail++
 	return token, true
 }
@@ -107,16 +107,51 @@ func (r *ring) fail(token uint64, err error) {
 }
 
 func (r *ring) settle(token uint64, err error, ledger, entry uint64) {
+	first := token&follower == 0
+	token &^= follower
 	if token < r.mu.head { // the ring was given up meanwhile
 		return
 	}
 	s := r.slot(token)
-	s.settled, s.err, s.ledger, s.entry = true, err, ledger, entry
+	s.left--
+	if first {
+		s.ledger, s.entry = ledger, entry
+	}
+	if err != nil {
+		s.err = err
+	}
+}
+
+// follower marks the token of a batch's second and further entries: the receipt names the first.
+const follower = 1 << 63
+
+// expect says that a publish became n entries.
+func (r *ring) expect(token uint64, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if token >= r.mu.head {
+		r.slot(token).left = n
+	}
+}
+
+// giveUp says that the last n entries of a publish were not accepted.
+func (r *ring) giveUp(token uint64, n int, err error) {
+	r.mu.Lock()
+	if token >= r.mu.head {
+		s := r.slot(token)
+		s.left -= n
+		s.err = err
+	}
+	closed := r.leave()
+	r.mu.Unlock()
+	if closed {
+		r.p.sess.srv.release(r.p)
+	}
 }
 
 // leave lets go what is settled at the head, and tells whether this closed the producer.
 func (r *ring) leave() (closed bool) {
-	if r.mu.closed || r.mu.head == r.mu.tail || !r.slot(r.mu.head).settled {
+	if r.mu.closed || r.mu.head == r.mu.tail || r.slot(r.mu.head).left > 0 {
 		return false
 	}
 	if _, err := r.p.sess.out.Append(r.emit); err != nil {
@@ -130,7 +165,7 @@ func (r *ring) leave() (closed bool) {
 func (r *ring) append(dst []byte) []byte {
 	for r.mu.head < r.mu.tail && !r.mu.closed {
 		s := r.slot(r.mu.head)
-		if !s.settled {
+		if s.left > 0 {
 			return dst
 		}
 		r.mu.head++

@@ -9,6 +9,9 @@ import (
 	"isthmus/core"
 )
 
+// maxBatch bounds the messages of a batch; clients send a thousand unless they are told otherwise.
+const maxBatch = 1 << 16
+
 // SEND. What arrives is stored as it came, from the checksum on; of the metadata only what the engine needs is read.
 // Deviates: a message that says of itself more than its body can hold is refused.
 // Spec: Pulsar CommandSend; one wire batch is one entry
@@ -71,12 +74,12 @@ func (s *session) submit(p *producer, c *wire.Send, payload []byte, token uint64
 		s.data = append(binary.BigEndian.AppendUint32(s.data[:0], sum), pl.Checked...)
 		e.Data = s.data
 	}
-	part := p.part
-	if part == nil || !m.Batch {
-		part = p.topic.Partition(p.topic.Place(e.Key, e.Flags&core.FlagHasKey != 0, p.chosen()))
-	}
 	e.Handle = max(p.chosen(), 0)
-	return p.pub.Publish(part, &e, token)
+	if m.Batch && !m.Encrypted && (p.byKey || p.part == nil) {
+		return s.scatter(p, &e, &m, &pl, token)
+	}
+	at := p.topic.Place(e.Key, e.Flags&core.FlagHasKey != 0, p.chosen())
+	return p.pub.Publish(p.topic.Partition(at), &e, token)
 }
 
 // chosen is the partition that the client chose, -1 when it left that to us.
@@ -97,6 +100,9 @@ func plausible(p *producer, c *wire.Send, m *wire.Metadata, body int) error {
 		return fmt.Errorf("sequence ids %d to %d: %w", c.SequenceID, c.Highest, errMetadata)
 	}
 	const least = 6 // bytes of a message in a batch: size, and the field that says how long its body is
+	if m.NumMessages > maxBatch {
+		return fmt.Errorf("%d messages in a batch, at most %d: %w", m.NumMessages, maxBatch, errMetadata)
+	}
 	if m.Batch && !m.Encrypted && int64(m.NumMessages)*least > max(int64(body), int64(m.UncompressedSize)) {
 		return fmt.Errorf("%d messages in %d bytes: %w", m.NumMessages, body, errMetadata)
 	}

@@ -25,16 +25,17 @@ const (
 
 // session is one connection. Its reader goroutine owns it; other goroutines look at mu and append to out.
 type session struct {
-	srv    *Server
-	conn   net.Conn
-	out    *serve.Out
-	log    *slog.Logger
-	ctx    context.Context // ends with the session
-	client client
-	ops    sync.WaitGroup // requests that wait for a probe
-	ack    wire.Ack       // reused by the reader
-	key    []byte         // scratch of the reader: a decoded key
-	data   []byte         // scratch of the reader: a payload that came without a checksum
+	srv       *Server
+	conn      net.Conn
+	out       *serve.Out
+	log       *slog.Logger
+	ctx       context.Context // ends with the session
+	client    client
+	ops       sync.WaitGroup // requests that wait for a probe
+	ack       wire.Ack       // reused by the reader
+	key       []byte         // scratch of the reader: a decoded key
+	data      []byte         // scratch of the reader: bytes of an entry that is not stored as it came
+	scattered []scattered    // scratch of the reader
 
 	foreign []core.Message // scratch of Deliver, guarded by out's lock
 	encoded []byte         // the same

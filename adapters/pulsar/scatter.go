@@ -1,0 +1,102 @@
+package pulsar
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"isthmus/adapters/pulsar/wire"
+	"isthmus/core"
+	"isthmus/core/engine"
+)
+
+// scattered is one message of a batch on its way to the partition of its key. Owned by the reader, reused.
+type scattered struct {
+	single wire.Single
+	key    []byte
+	at     int32
+}
+
+// byKey tells whether a topic places keyed messages itself. It asks for the place of a few keys: a client's choice of
+// partition 0 stands for all of them exactly when it does not.
+func byKey(t *engine.Topic) bool {
+	var key [1]byte
+	for i := range byte(32) {
+		key[0] = i
+		if t.Logs() > 1 && t.Place(key[:], true, 0) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// scatter stores a batch on a topic that places by key. A batch whose messages belong to one partition is stored there as it
+// came; of any other each message becomes an entry of its own, its bytes kept. Unkeyed messages stay where the client put
+// them. The client counts the receipt as the place of the first message.
+func (s *session) scatter(p *producer, e *core.Entry, m *wire.Metadata, pl *wire.Payload, token uint64) error {
+	body, err := wire.Decompress(m.Compression, pl.Body, m.UncompressedSize, maxUncompressed)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errMetadata, err)
+	}
+	free := p.topic.Place(nil, false, p.chosen())
+	s.scattered = s.scattered[:0]
+	together := true
+	for range m.NumMessages {
+		var x scattered
+		if body, err = x.single.Next(body); err == nil {
+			x.key, err = decodeKey(x.single.Key, x.single.KeyB64)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", errMetadata, err)
+		}
+		x.at = free
+		if x.single.HasKey {
+			x.at = p.topic.Place(x.key, true, p.chosen())
+		}
+		s.scattered = append(s.scattered, x)
+		together = together && x.at == s.scattered[0].at
+	}
+	defer clear(s.scattered) // they point into the read buffer
+	if together {
+		return p.pub.Publish(p.topic.Partition(s.scattered[0].at), e, token)
+	}
+	p.ring.expect(token, len(s.scattered))
+	for i := range s.scattered {
+		part := token
+		if i > 0 {
+			part |= follower
+		}
+		if err := s.publishOne(p, e, m, pl, i, part); err != nil {
+			p.ring.giveUp(token, len(s.scattered)-i, err)
+			return nil
+		}
+	}
+	return nil
+}
+
+// publishOne stores one message of a batch as an entry.
+func (s *session) publishOne(p *producer, batch *core.Entry, m *wire.Metadata, pl *wire.Payload, i int, token uint64) error {
+	x := &s.scattered[i]
+	e := *batch
+	e.Count, e.Key, e.OrderingKey, e.Flags = 1, x.key, x.single.OrderingKey, 0
+	if x.single.HasKey {
+		e.Flags |= core.FlagHasKey
+	}
+	if x.single.NullValue {
+		e.Flags |= core.FlagNullBody
+	}
+	sequence := m.Sequence + uint64(i)
+	if x.single.HasSequence {
+		sequence = x.single.Sequence
+	}
+	e.SeqLow, e.SeqHigh = int64(sequence), int64(sequence)
+	var err error
+	s.data = append(s.data[:0], 0, 0, 0, 0, 0, 0, 0, 0) // checksum, size of the metadata
+	if s.data, err = x.single.AppendMetadata(s.data, pl.Metadata, sequence); err != nil {
+		return fmt.Errorf("%w: %w", errMetadata, err)
+	}
+	binary.BigEndian.PutUint32(s.data[4:], uint32(len(s.data)-8))
+	s.data = append(s.data, x.single.Body...)
+	binary.BigEndian.PutUint32(s.data, wire.Checksum(s.data[4:]))
+	e.Data = s.data
+	return p.pub.Publish(p.topic.Partition(x.at), &e, token)
+}
