@@ -245,13 +245,17 @@ func TestBadInputSilentConnections(t *testing.T) {
 		t.Errorf("a silent connection costs %d bytes", each)
 	}
 	b.must(b.mqtt("newcomer").Send(b.ctx, clients.Message{Topic: "devices/newcomer/telemetry", Body: []byte("x")}))
-	// A connection that never said who it is has to go: MQTT without CONNECT first of all.
-	inParallel(t, len(conns)/len(targets), func(i int) error {
-		c := conns[i*len(targets)]
-		c.SetReadDeadline(time.Now().Add(60 * time.Second))
-		if _, err := io.Copy(io.Discard, c); err != nil {
+	// A connection that never said who it is has to go. RocketMQ leaves a channel alone for two minutes; that is not waited for.
+	leaves := map[string]bool{b.MQTT: true, b.Pulsar: true, b.HTTP: true}
+	deadline := time.Now().Add(60 * time.Second)
+	inParallel(t, n, func(i int) error {
+		if addr := targets[i%len(targets)]; conns[i] == nil || !leaves[addr] {
+			return nil
+		}
+		conns[i].SetReadDeadline(deadline)
+		if _, err := io.Copy(io.Discard, conns[i]); err != nil {
 			if ne, ok := err.(net.Error); ok && ne.Timeout() {
-				return fmt.Errorf("a silent MQTT connection lives on after a minute")
+				return fmt.Errorf("silent connection to %s lives on after a minute", targets[i%len(targets)])
 			}
 		}
 		return nil

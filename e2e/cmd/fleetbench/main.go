@@ -28,6 +28,7 @@ var (
 	window  = flag.Int("window", 8, "publishes in flight for each device")
 	images  = flag.Bool("images", false, "let a few devices send 256 KiB images, as in the fleet test")
 	rounds  = flag.Int("rounds", 1, "times A B B A")
+	readers = flag.Bool("readers", true, "at the end the gateway once more, with its back ends reading")
 )
 
 func main() {
@@ -40,12 +41,14 @@ func main() {
 
 // server is one thing to measure: it starts fresh, and says where it listens and which process it is.
 type server struct {
-	name  string
-	start func(ctx context.Context, dir string) (target, error)
+	name    string
+	readers bool // Pulsar and RocketMQ consumers read along, and the cost is taken when they have everything
+	start   func(ctx context.Context, dir string) (target, error)
 }
 
 type target struct {
 	addr  string
+	gw    *gateway.Gateway // nil: another server
 	usage func() (gateway.Usage, error)
 	stop  func()
 }
@@ -66,10 +69,10 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a := server{"isthmus, fsync", func(ctx context.Context, dir string) (target, error) {
+	a := server{name: "isthmus, fsync", start: func(ctx context.Context, dir string) (target, error) {
 		return startGateway(ctx, bin, dir, "{ mode: fsync, window: 1ms }")
 	}}
-	b := server{"mosquitto, no persistence", startMosquitto}
+	b := server{name: "mosquitto, no persistence", start: startMosquitto}
 	order := []server{a, b, b, a}
 	if _, err := exec.LookPath("mosquitto"); err != nil {
 		fmt.Println("mosquitto is not installed; the gateway is measured alone")
@@ -84,6 +87,14 @@ func run(ctx context.Context) error {
 			}
 			results = append(results, r)
 		}
+	}
+	if *readers {
+		a.name, a.readers = "isthmus, fsync, five readers", true
+		r, err := measure(ctx, a, samples)
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		results = append(results, r)
 	}
 	info, err := os.Stat(bin)
 	if err != nil {
@@ -106,6 +117,15 @@ func measure(ctx context.Context, s server, samples clients.Samples) (result, er
 		return result{}, err
 	}
 	defer t.stop()
+	total := *devices * *each
+	everything := func() error { return nil }
+	if s.readers {
+		var close func()
+		if everything, close, err = read(ctx, t.gw, int64(total)); err != nil {
+			return result{}, err
+		}
+		defer close()
+	}
 	before, err := t.usage()
 	if err != nil {
 		return result{}, err
@@ -115,11 +135,14 @@ func measure(ctx context.Context, s server, samples clients.Samples) (result, er
 		return result{}, err
 	}
 	took := time.Since(start)
+	if err := everything(); err != nil {
+		return result{}, err
+	}
 	after, err := t.usage()
 	if err != nil {
 		return result{}, err
 	}
-	n := float64(*devices * *each)
+	n := float64(total)
 	return result{s.name, n / took.Seconds(), (after.CPU - before.CPU).Seconds() / n * 1e6, before.RSS, after.Peak}, nil
 }
 
@@ -158,7 +181,7 @@ func startGateway(ctx context.Context, bin, dir, durability string) (target, err
 		g.Close()
 		return target{}, err
 	}
-	return target{g.MQTT, g.Usage, g.Close}, nil
+	return target{g.MQTT, g, g.Usage, g.Close}, nil
 }
 
 func startMosquitto(ctx context.Context, dir string) (target, error) {
@@ -184,7 +207,7 @@ func startMosquitto(ctx context.Context, dir string) (target, error) {
 		stop()
 		return target{}, err
 	}
-	return target{p.MQTT, func() (gateway.Usage, error) { return gateway.ReadUsage(cmd.Process.Pid) }, stop}, nil
+	return target{p.MQTT, nil, func() (gateway.Usage, error) { return gateway.ReadUsage(cmd.Process.Pid) }, stop}, nil
 }
 
 func print(results []result, size int64) {
