@@ -20,6 +20,9 @@ func (l *log) commit(ctx context.Context) {
 	timer.Stop()
 	defer timer.Stop()
 	for {
+		if ctx.Err() != nil {
+			l.refuse(core.ErrClosed)
+		}
 		wait, ok := l.due(ctx.Err() != nil)
 		switch {
 		case ok:
@@ -27,7 +30,6 @@ func (l *log) commit(ctx context.Context) {
 				return
 			}
 		case ctx.Err() != nil:
-			l.fail(core.ErrClosed)
 			return
 		case wait > 0:
 			timer.Reset(wait)
@@ -135,6 +137,9 @@ func (l *log) landed(now time.Time) {
 	l.buf.flying, l.buf.recent.at = 0, now
 }
 
+// maxReceipts bounds the memory that a producer keeps for its next block.
+const maxReceipts = 4096
+
 // recycle makes the buffer the spare one.
 func (l *log) recycle(b *buffer) {
 	l.buf.Lock()
@@ -143,9 +148,22 @@ func (l *log) recycle(b *buffer) {
 		p := b.number & 1
 		clear(a.receipts[p])
 		a.receipts[p] = a.receipts[p][:0]
+		if cap(a.receipts[p]) > maxReceipts {
+			a.receipts[p] = nil
+		}
 	}
 	b.reset()
 	l.buf.spare = b
+}
+
+// refuse refuses all later publishes and wakes those that wait for room; what was accepted is still committed.
+func (l *log) refuse(err error) {
+	l.buf.Lock()
+	defer l.buf.Unlock()
+	if l.buf.failed == nil {
+		l.buf.failed = err
+	}
+	l.buf.space.Broadcast()
 }
 
 // fail refuses all later publishes, wakes those that wait for room, and answers what was accepted but not committed.

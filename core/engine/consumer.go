@@ -49,7 +49,8 @@ type Consumer struct {
 	group     *Group
 	member    Member
 	credit    atomic.Int64 // permits that no runner has drawn yet
-	runners   []*runner    // set by Join
+	runners   []*runner    // set by Join, before they know the consumer
+	seats     []*seat      // its place in each of them
 	delivered prometheus.Counter
 }
 
@@ -92,6 +93,7 @@ func (g *Group) Join(ctx context.Context, m Member) (*Consumer, error) {
 	}
 	if err != nil {
 		g.leave(c)
+		g.forgetReader()
 		return nil, fmt.Errorf("join group %s of %s: %w", g.name, g.topic.name, err)
 	}
 	g.mu.Lock()
@@ -110,10 +112,10 @@ func (g *Group) seat(c *Consumer) error {
 		if err != nil {
 			return err
 		}
-		c.runners = append(c.runners, r)
+		c.runners, c.seats = append(c.runners, r), append(c.seats, &seat{c: c})
 	}
-	for _, r := range c.runners {
-		if err := r.ask(func() error { return r.join(c) }); err != nil {
+	for i, r := range c.runners {
+		if err := r.ask(func() error { return r.join(c.seats[i]) }); err != nil {
 			return err
 		}
 	}
@@ -147,10 +149,14 @@ func (c *Consumer) Leave() {
 	defer g.changes.Unlock()
 	g.mu.Lock()
 	g.mu.consumers = slices.DeleteFunc(g.mu.consumers, func(x *Consumer) bool { return x == c })
-	empty := len(g.mu.consumers) == 0
 	g.mu.Unlock()
 	g.leave(c)
-	if empty && !g.durable && !g.gone {
+	g.forgetReader()
+}
+
+// forgetReader ends a non-durable group that has no consumer left. The caller holds g.changes.
+func (g *Group) forgetReader() {
+	if !g.durable && !g.gone && len(g.Consumers()) == 0 {
 		_ = g.forget() // touches no store
 	}
 }
@@ -162,7 +168,7 @@ func (g *Group) leave(c *Consumer) {
 	}
 	for l, r := range g.runners {
 		if r.seated.Load() == 0 {
-			r.stop(nil)
+			r.stop()
 			delete(g.runners, l)
 		}
 	}

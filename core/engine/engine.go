@@ -68,11 +68,12 @@ type Engine struct {
 	tasks   tasks
 	stamp   atomic.Uint64 // of the newest committed block
 	tail    atomic.Int64  // bytes held by all tail caches
-	create  sync.Mutex    // serialises creation of topics and groups, held across the metadata write
+	meta    sync.Mutex    // one metadata transaction at a time, from what is read for it to what follows from it
 
 	mu struct {
 		sync.RWMutex
 		topics    map[core.TopicName]*Topic
+		damaged   map[core.TopicName]error // out of service
 		aliases   map[alias]core.TopicName
 		numbers   map[uint32]*Partition
 		logs      map[string]*log
@@ -93,6 +94,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	e.tasks.init()
 	e.metrics = newMetrics(e, cfg.Registerer)
 	e.mu.topics = map[core.TopicName]*Topic{}
+	e.mu.damaged = map[core.TopicName]error{}
 	e.mu.aliases = map[alias]core.TopicName{}
 	e.mu.numbers = map[uint32]*Partition{}
 	e.mu.logs = map[string]*log{}
@@ -148,8 +150,14 @@ func (e *Engine) Defaults() Defaults { return e.cfg.Defaults }
 // Metrics returns the counters that adapters share.
 func (e *Engine) Metrics() *Metrics { return e.metrics }
 
-// Health returns why the engine cannot take messages: the first journal that failed, or nil.
+// Health returns why the engine cannot take all messages: a topic out of service or a journal that failed, or nil.
 func (e *Engine) Health() error {
+	e.mu.RLock()
+	for n, err := range e.mu.damaged {
+		e.mu.RUnlock()
+		return fmt.Errorf("%s: %w", n, err)
+	}
+	e.mu.RUnlock()
 	for _, l := range e.allLogs() {
 		if err := l.failure(); err != nil {
 			return err
@@ -181,28 +189,33 @@ func (e *Engine) Messages(ent *core.Entry, dst []core.Message) ([]core.Message, 
 }
 
 // tasks are the goroutines of the engine: those asked for before Run start with it, all end with it.
-// The mutex guards the phase; a task started after the end gets an ended context.
+// The mutex guards the phase.
 type tasks struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	mu     struct {
 		sync.Mutex
-		running bool
-		early   []func(context.Context)
+		running, ended bool
+		early          []func(context.Context)
 	}
 }
 
 func (t *tasks) init() { t.ctx, t.cancel = context.WithCancel(context.Background()) }
 
-func (t *tasks) start(f func(context.Context)) {
+// start reports false after the end; then f is not called.
+func (t *tasks) start(f func(context.Context)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.mu.running {
+	switch {
+	case t.mu.ended:
+		return false
+	case !t.mu.running:
 		t.mu.early = append(t.mu.early, f)
-		return
+	default:
+		t.wg.Go(func() { f(t.ctx) })
 	}
-	t.wg.Go(func() { f(t.ctx) })
+	return true
 }
 
 // run starts the tasks and waits for ctx to end.
@@ -218,6 +231,9 @@ func (t *tasks) run(ctx context.Context) {
 }
 
 func (t *tasks) stop() {
+	t.mu.Lock()
+	t.mu.ended = true
+	t.mu.Unlock()
 	t.cancel()
 	t.wg.Wait()
 }

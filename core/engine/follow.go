@@ -45,21 +45,28 @@ func (e *Engine) Follow(ctx context.Context, active func() bool, f func(p *Parti
 		fw.at[l] = l.position()
 	}
 	var es []core.Entry
+	var ends []journal.Seq
 	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-fw.bell:
 		}
+		// Positions before active: who subscribes and is told no yet took its Stamp after what is passed over here.
+		ls, ends := e.allLogs(), ends[:0]
+		for _, l := range ls {
+			ends = append(ends, l.position())
+		}
 		on := active()
-		for _, l := range e.allLogs() {
+		for i, l := range ls {
 			if !on {
-				fw.at[l] = l.position()
+				fw.at[l] = ends[i]
 				continue
 			}
 			var err error
-			if es, err = fw.catchUp(ctx, l, es, f); err != nil {
-				return err
+			if es, err = fw.catchUp(ctx, l, es, f); err != nil && ctx.Err() == nil {
+				e.cfg.Log.Error("follower passes over what it cannot read", "journal", l.name, "err", err)
+				fw.at[l] = l.position()
 			}
 		}
 	}

@@ -41,11 +41,12 @@ type Group struct {
 	parts   []*groupPart
 
 	// changes lets one membership change happen at a time. It is held while a runner is asked, so nobody may join or
-	// leave from inside a Sink.
+	// leave from inside a Sink. It is taken before Engine.meta.
 	changes sync.Mutex
 	nextID  uint64
 	runners map[*log]*runner // guarded by changes
 	gone    bool             // guarded by changes
+	dying   atomic.Bool      // metadata is about to forget it
 
 	mu struct { // leaf
 		sync.Mutex
@@ -123,25 +124,27 @@ const maxGroupName = 512
 // BeginGroup returns the group, or begins it: its cursors are placed now, and a durable one is in the metadata store on
 // return, so that what is acknowledged to a producer from here on is kept for it.
 func (t *Topic) BeginGroup(name string, s Start) (*Group, error) {
-	if g, err := t.Group(name); err == nil {
+	if g, err := t.Group(name); err == nil && !g.dying.Load() {
 		return g, nil
 	}
 	if strings.TrimSpace(name) == "" || len(name) > maxGroupName || strings.Contains(name, separator) {
 		return nil, fmt.Errorf("group name %.80q: %w", name, core.ErrInvalid)
 	}
-	t.eng.create.Lock()
-	defer t.eng.create.Unlock()
-	if g, err := t.Group(name); err == nil {
-		return g, nil
-	}
 	g := newGroup(t, name, !s.NonDurable)
-	var b batch
 	for _, gp := range g.parts {
 		at, err := gp.p.start(s)
 		if err != nil {
 			return nil, err
 		}
 		gp.place(meta.CursorRecord{Cursor: core.Cursor{Next: at}})
+	}
+	t.eng.meta.Lock()
+	defer t.eng.meta.Unlock()
+	if g, err := t.Group(name); err == nil {
+		return g, nil
+	}
+	var b batch
+	for _, gp := range g.parts {
 		gp.mu.version++
 		gp.collect(&b)
 	}
@@ -216,38 +219,49 @@ func (t *Topic) DeleteGroup(name string) error {
 	}
 	g.changes.Lock()
 	defer g.changes.Unlock()
+	if g.gone {
+		return fmt.Errorf("group %s of %s: %w", name, t.name, core.ErrGroupNotFound)
+	}
 	g.end(fmt.Errorf("group %s deleted: %w", name, core.ErrGroupNotFound))
 	return g.forget()
 }
 
-// end detaches everybody and waits for the runners. The caller holds g.changes.
+// end stops the runners, then tells every consumer, once. The caller holds g.changes.
 func (g *Group) end(err error) {
 	for _, r := range g.runners {
-		r.stop(err)
+		r.stop()
 	}
 	clear(g.runners)
 	g.mu.Lock()
+	left := g.mu.consumers
 	g.mu.consumers = nil
 	g.mu.Unlock()
+	for _, c := range left {
+		c.member.Sink.Detached(err)
+	}
 }
 
-// forget removes the group from the registry and the metadata. The caller holds g.changes.
+// forget removes the group from the metadata and the registry; when metadata fails it stays, and can be deleted again.
+// The caller holds g.changes.
 func (g *Group) forget() error {
-	g.gone = true
 	t := g.topic
+	g.dying.Store(true)
+	t.eng.meta.Lock()
+	defer t.eng.meta.Unlock()
+	if g.durable {
+		ws := []meta.Write{{Bucket: meta.Groups, Key: g.key()}}
+		for _, gp := range g.parts {
+			ws = append(ws, meta.Write{Bucket: meta.Cursors, Key: gp.key()})
+		}
+		if err := t.eng.cfg.Meta.Apply(ws); err != nil {
+			g.dying.Store(false)
+			return fmt.Errorf("delete group %s of %s: %w", g.name, t.name, err)
+		}
+	}
+	g.gone = true
 	t.mu.Lock()
 	delete(t.mu.groups, g.name)
 	t.mu.Unlock()
-	if !g.durable {
-		return nil
-	}
-	ws := []meta.Write{{Bucket: meta.Groups, Key: g.key()}}
-	for _, gp := range g.parts {
-		ws = append(ws, meta.Write{Bucket: meta.Cursors, Key: gp.key()})
-	}
-	if err := t.eng.cfg.Meta.Apply(ws); err != nil {
-		return fmt.Errorf("delete group %s of %s: %w", g.name, t.name, err)
-	}
 	return nil
 }
 
@@ -266,6 +280,12 @@ func (e *Engine) detachAll(err error) {
 func (g *Group) key() string { return g.topic.name.String() + separator + g.name }
 
 func (gp *groupPart) key() string { return gp.group.key() + separator + strconv.Itoa(int(gp.p.index)) }
+
+func (gp *groupPart) setRunner(r *runner) {
+	gp.mu.Lock()
+	defer gp.mu.Unlock()
+	gp.mu.runner = r
+}
 
 // place sets the cursor of a partition without a runner.
 func (gp *groupPart) place(r meta.CursorRecord) {

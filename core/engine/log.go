@@ -13,6 +13,12 @@ import (
 // A log therefore holds at most two of these, or two entries, that are not durable yet.
 const maxBlock = 1 << 20
 
+// Bounds of counts, which strangers tell us: of an entry, and of a block, whose layout has 31 bits for them.
+const (
+	maxCount      = 1 << 20
+	maxBlockCount = 1 << 30
+)
+
 // commitBytes is how much makes a block worth committing at once.
 const commitBytes = 256 << 10
 
@@ -43,6 +49,7 @@ type log struct {
 		blocks    []tailBlock // oldest first, dense Seqs
 		bytes     int64
 		seq       journal.Seq // of the newest durable block
+		time      int64       // its commit time
 		marks     []mark
 		sinceMark int64 // bytes since the newest mark
 		unsaved   int   // marks at the end of marks that metadata does not have
@@ -117,14 +124,21 @@ func (b *buffer) add(p *Partition, e *core.Entry) core.Offset {
 	return base
 }
 
-// maxKept bounds the memory that an extent keeps for its next block.
-const maxKept = 512 << 10
+// full tells whether an entry of this size has to wait for the next block.
+func (b *buffer) full(size int) bool {
+	return b.bytes > 0 && b.bytes+size > maxBlock || b.count > maxBlockCount-maxCount
+}
+
+// maxKept bounds the memory that a buffer keeps for its next block.
+const maxKept = 2 * maxBlock
 
 func (b *buffer) reset() {
-	for i := range b.extents[:b.n] {
+	kept := 0
+	for i := range b.extents {
 		x := &b.extents[i]
 		x.p = nil
-		if cap(x.data) > maxKept {
+		if kept += cap(x.data); kept > maxKept {
+			kept -= cap(x.data)
 			x.data = nil
 		}
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"isthmus/core"
 	"isthmus/core/dispatch"
@@ -37,11 +36,11 @@ type mailbox struct {
 		sync.Mutex
 		room   sync.Cond
 		in     []input
+		giving bool // the runner is calling Sinks
 		closed bool
 	}
-	bell   chan struct{} // capacity 1
-	giving atomic.Bool   // the runner is calling Sinks
-	taken  []input       // owned by the runner
+	bell  chan struct{} // capacity 1
+	taken []input       // owned by the runner
 }
 
 func (m *mailbox) init() {
@@ -59,7 +58,7 @@ func (m *mailbox) wake() {
 // post reports false when the runner has ended.
 func (m *mailbox) post(in input) bool {
 	m.mu.Lock()
-	for len(m.mu.in) >= maxMail && !m.mu.closed && !m.giving.Load() {
+	for len(m.mu.in) >= maxMail && !m.mu.closed && !m.mu.giving {
 		m.mu.room.Wait()
 	}
 	if m.mu.closed {
@@ -73,6 +72,13 @@ func (m *mailbox) post(in input) bool {
 		m.wake()
 	}
 	return true
+}
+
+func (m *mailbox) give(on bool) {
+	m.mu.Lock()
+	m.mu.giving = on
+	m.mu.room.Broadcast()
+	m.mu.Unlock()
 }
 
 // take returns what was posted since; valid until the next call.

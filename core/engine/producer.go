@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -55,7 +54,7 @@ func (pr *Producer) Publish(p *Partition, e *core.Entry, token uint64) error {
 	if size > pr.eng.cfg.MaxMessage {
 		return fmt.Errorf("entry of %d bytes: %w", size, core.ErrTooLarge)
 	}
-	if e.Count <= 0 || e.Count > math.MaxInt32/2 {
+	if e.Count <= 0 || e.Count > maxCount {
 		return fmt.Errorf("entry of %d messages: %w", e.Count, core.ErrInvalid)
 	}
 	a := pr.appender(p.log)
@@ -81,7 +80,7 @@ func (pr *Producer) appender(l *log) *appender {
 func (a *appender) append(p *Partition, e *core.Entry, token uint64, size int) error {
 	l := a.log
 	l.buf.Lock()
-	for l.buf.failed == nil && l.buf.active.bytes > 0 && l.buf.active.bytes+size > maxBlock {
+	for l.buf.failed == nil && l.buf.active.full(size) {
 		l.buf.space.Wait()
 	}
 	if l.buf.failed != nil {

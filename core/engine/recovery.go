@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -57,30 +58,56 @@ func (e *Engine) recover(ctx context.Context) error {
 		if rec.Hash != placementHash {
 			return fmt.Errorf("%s places keys by %q, this version by %q: %w", n, rec.Hash, placementHash, core.ErrUnsupported)
 		}
-		if _, err := e.addTopic(ctx, n, rec); err != nil {
+		if _, err := e.addTopic(ctx, n, rec); err != nil && !e.setAside(n, err) {
 			return err
 		}
 	}
 	for _, l := range e.allLogs() {
-		if err := l.replay(ctx); err != nil {
+		if err := l.replay(ctx); err != nil && !e.setAsideLog(l, err) {
 			return err
 		}
 	}
 	return e.loadGroups()
 }
 
+// setAside keeps a topic whose journal is damaged out of service, and no other: somebody has to decide about it.
+func (e *Engine) setAside(n core.TopicName, err error) bool {
+	if !errors.Is(err, journal.ErrDamaged) {
+		return false
+	}
+	e.cfg.Log.Error("topic is out of service", "topic", n.String(), "err", err)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.mu.topics, n)
+	e.mu.damaged[n] = err
+	return true
+}
+
+func (e *Engine) setAsideLog(l *log, err error) bool {
+	for _, t := range e.Topics() {
+		if slices.ContainsFunc(t.logs, func(p *Partition) bool { return p.log == l }) && !e.setAside(t.name, err) {
+			return false
+		}
+	}
+	l.refuse(err)
+	return true
+}
+
 // addTopic builds a topic and opens the journals that it needs.
 func (e *Engine) addTopic(ctx context.Context, n core.TopicName, rec meta.TopicRecord) (*Topic, error) {
 	t := &Topic{
-		eng: e, name: n, partitions: rec.Partitions, byKey: rec.Placement == "key",
-		names: rec.Names, set: rec.Set,
+		eng: e, name: n, partitions: rec.Partitions, record: rec,
 	}
+	t.shape.Store(&shape{rec.Placement == "key", rec.Names, rec.Retention})
 	t.mu.groups = map[string]*Group{}
 	if len(rec.Numbers) != int(max(1, rec.Partitions)) {
 		return nil, fmt.Errorf("%s: %d partition numbers for %d partitions: %w", n, len(rec.Numbers), rec.Partitions, core.ErrInvalid)
 	}
 	for i, number := range rec.Numbers {
-		l, err := e.logOf(ctx, rec.Set+"-"+strconv.Itoa(e.slotOf(n, i)))
+		if e.PartitionByNumber(number) != nil {
+			return nil, fmt.Errorf("%s: partition number %d belongs to another topic: %w", n, number, core.ErrInvalid)
+		}
+		l, err := e.logOf(ctx, journalName(n, rec, i))
 		if err != nil {
 			return nil, fmt.Errorf("%s partition %d: %w", n, i, err)
 		}
@@ -97,14 +124,14 @@ func (e *Engine) addTopic(ctx context.Context, n core.TopicName, rec meta.TopicR
 		e.mu.numbers[p.number] = p
 		e.mu.next = max(e.mu.next, p.number+1)
 	}
-	for protocol, name := range t.names {
+	for protocol, name := range rec.Names {
 		e.mu.aliases[alias{protocol, name}] = n
 	}
 	return t, nil
 }
 
 // logOf returns the running log of this name. The first caller opens it: with a new epoch, which metadata holds before
-// the journal is fenced with it.
+// the journal is fenced with it. The caller holds e.meta, or is alone.
 func (e *Engine) logOf(ctx context.Context, name string) (*log, error) {
 	e.mu.RLock()
 	l := e.mu.logs[name]
@@ -126,14 +153,16 @@ func (e *Engine) logOf(ctx context.Context, name string) (*log, error) {
 	}
 	l = newLog(e, name, rec.Epoch, j)
 	l.tail.seq, l.tail.savedSeq = journal.Seq(rec.Durable), journal.Seq(rec.Durable)
-	l.saved = rec
+	l.saved, l.last, l.tail.time = rec, rec.Time, rec.Time
 	if l.tail.marks, err = e.loadMarks(name); err != nil {
-		return nil, err
+		return nil, errors.Join(err, j.Close())
+	}
+	if !e.tasks.start(l.commit) {
+		return nil, errors.Join(fmt.Errorf("open journal %s: %w", name, core.ErrClosed), j.Close())
 	}
 	e.mu.Lock()
 	e.mu.logs[name] = l
 	e.mu.Unlock()
-	e.tasks.start(l.commit)
 	return l, nil
 }
 
@@ -233,6 +262,6 @@ func (l *log) replayBlock(seq journal.Seq, b journal.Block) error {
 		p.committed.Store(x.Next())
 	}
 	l.last = max(l.last, b.Time)
-	l.tail.seq = seq
+	l.tail.seq, l.tail.time = seq, l.last
 	return nil
 }

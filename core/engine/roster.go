@@ -165,22 +165,29 @@ func (g *Group) Committed(partition int32) (core.Offset, bool) {
 }
 
 // Commit acknowledges everything of a partition below next. A commit below the mark changes nothing, one beyond the log
-// counts as its end.
+// counts as its end. While consumers are joined it means what their mode makes of a cumulative acknowledgement.
 func (g *Group) Commit(partition int32, next core.Offset) {
 	gp := g.parts[partition]
 	next = min(next, gp.p.committed.Load())
-	gp.mu.Lock()
-	r := gp.mu.runner
-	if r == nil {
-		moved := gp.mu.cursor.AckThrough(next)
-		if moved || !gp.mu.committed {
-			gp.mu.committed = true
-			gp.mu.version++
+	for r := gp.commit(next); r != nil; r = gp.commit(next) {
+		if r.mail.post(input{kind: inputAckThrough, partition: partition, a: next}) {
+			return
 		}
-		gp.mark.Store(gp.mu.cursor.Next)
+		<-r.done // it was ending
 	}
-	gp.mu.Unlock()
-	if r != nil {
-		r.mail.post(input{kind: inputAckThrough, partition: partition, a: next})
+}
+
+// commit moves the cursor, unless a runner owns it.
+func (gp *groupPart) commit(next core.Offset) *runner {
+	gp.mu.Lock()
+	defer gp.mu.Unlock()
+	if gp.mu.runner != nil {
+		return gp.mu.runner
 	}
+	if gp.mu.cursor.AckThrough(next) || !gp.mu.committed {
+		gp.mu.committed = true
+		gp.mu.version++
+	}
+	gp.mark.Store(gp.mu.cursor.Next)
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +21,9 @@ const (
 // snapshotEvery is how often a changed cursor is copied for the saver.
 const snapshotEvery = 200 * time.Millisecond
 
+// retryEvery is how soon a failed read is tried again.
+const retryEvery = time.Second
+
 // runner owns the dispatch states of one group's partitions in one log, from one goroutine. It lives while the group has
 // consumers there. Others post to its mailbox.
 type runner struct {
@@ -29,12 +31,7 @@ type runner struct {
 	log    *log
 	mail   mailbox
 	seated atomic.Int32 // consumers
-	hungry atomic.Bool  // there was something to give and nobody to take it
 	done   chan struct{}
-	ending struct { // set once, before the mailbox is closed
-		sync.Mutex
-		err error
-	}
 
 	// owned by the goroutine
 	parts  []*runnerPart
@@ -50,6 +47,7 @@ type runnerPart struct {
 	state   dispatch.State
 	fresh   []core.Entry // what this turn has read; in order
 	lost    []core.Range // assigned this turn and not there any more
+	missed  []missed     // assigned and not readable, to be assigned again
 	changed bool         // the cursor, since the last snapshot
 	copied  time.Time
 	failed  error // of reading; logged once
@@ -57,10 +55,11 @@ type runnerPart struct {
 
 // seat is a consumer in a runner.
 type seat struct {
-	c       *Consumer
-	account dispatch.Account
-	out     []Delivery
-	count   int
+	c        *Consumer
+	account  dispatch.Account
+	out      []Delivery
+	count    int
+	starving atomic.Bool // had no permit left in the last round; read by the consumer's other runners
 }
 
 // runner returns the group's runner on a log, started if need be. The caller holds g.changes.
@@ -85,12 +84,15 @@ func (g *Group) runner(l *log, mode core.Mode) (*runner, error) {
 		r.parts = append(r.parts, &runnerPart{gp: gp, state: s})
 	}
 	for _, rp := range r.parts {
-		rp.gp.mu.Lock()
-		rp.gp.mu.runner = r
-		rp.gp.mu.Unlock()
+		rp.gp.setRunner(r)
+	}
+	if !g.topic.eng.tasks.start(r.run) {
+		for _, rp := range r.parts {
+			rp.gp.setRunner(nil)
+		}
+		return nil, core.ErrClosed
 	}
 	g.runners[l] = r
-	g.topic.eng.tasks.start(r.run)
 	return r, nil
 }
 
@@ -104,11 +106,8 @@ func (r *runner) ask(f func() error) error {
 	return <-reply
 }
 
-// stop ends the runner and waits for it. With an error, the consumers left are told that they are detached.
-func (r *runner) stop(err error) {
-	r.ending.Lock()
-	r.ending.err = err
-	r.ending.Unlock()
+// stop ends the runner and waits for it.
+func (r *runner) stop() {
 	r.mail.post(input{kind: inputCall, call: func() { r.turn = -1 }})
 	<-r.done
 }
@@ -128,15 +127,29 @@ func (r *runner) run(ctx context.Context) {
 		case <-ctx.Done():
 			r.turn = -1
 		}
+		r.retry()
 		r.drain()
 		for r.turn >= 0 && r.round(ctx) {
 			r.drain()
 		}
-		if r.snapshot(false) {
+		switch {
+		case r.snapshot(false):
 			timer.Reset(snapshotEvery)
+		case r.stuck():
+			timer.Reset(retryEvery)
 		}
 	}
 	r.finish()
+}
+
+// stuck tells whether a read failed, which nobody else will ask for again.
+func (r *runner) stuck() bool {
+	for _, rp := range r.parts {
+		if rp.failed != nil || len(rp.missed) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // drain applies what was posted.
@@ -176,8 +189,8 @@ func (rp *runnerPart) apply(in input) {
 	}
 }
 
-func (r *runner) join(c *Consumer) error {
-	s := &seat{c: c}
+func (r *runner) join(s *seat) error {
+	c := s.c
 	var joined []*runnerPart
 	for _, rp := range r.parts {
 		if !c.Reads(rp.gp.p.index) {
@@ -212,11 +225,15 @@ func (r *runner) leave(c *Consumer) {
 		}
 	}
 	delete(r.seats, c.id)
+	r.filter = nil
 	for i := range r.order {
 		if r.order[i] == s {
 			r.order = append(r.order[:i:i], r.order[i+1:]...)
 			break
 		}
+	}
+	for _, s := range r.order {
+		r.filter = s.c.member.Filter
 	}
 	r.seated.Add(-1)
 }
@@ -237,7 +254,7 @@ func (r *runner) round(ctx context.Context) (more bool) {
 	for _, s := range r.order {
 		s.account.Permits += s.c.credit.Swap(0)
 	}
-	r.mail.giving.Store(true)
+	r.mail.give(true)
 	for i := range r.parts {
 		rp := r.parts[(i+r.turn)%len(r.parts)]
 		if r.serve(ctx, rp) {
@@ -245,7 +262,6 @@ func (r *runner) round(ctx context.Context) (more bool) {
 		}
 	}
 	r.turn = (r.turn + 1) % len(r.parts)
-	r.hungry.Store(!more && r.behind())
 	for _, s := range r.order {
 		if len(s.out) > 0 {
 			s.c.delivered.Add(float64(s.count))
@@ -255,29 +271,29 @@ func (r *runner) round(ctx context.Context) (more bool) {
 		}
 		s.settle(r)
 	}
-	r.mail.giving.Store(false)
+	r.mail.give(false)
 	return more
 }
 
-func (r *runner) behind() bool {
-	for _, rp := range r.parts {
-		if rp.state.Next() < rp.gp.p.committed.Load() {
-			return true
-		}
-	}
-	return false
-}
-
-// settle gives back permits that this runner has no use for, where the consumer's other runners may want them.
+// settle shares a consumer's permits among its runners: what this one has no use for goes back, and wakes those that had
+// none. One that had none says so first and looks again, so that of two runners one sees the other. Who could not use
+// its permits does not starve, so they are not passed to and fro.
 func (s *seat) settle(r *runner) {
-	if len(s.c.runners) < 2 || s.account.Permits <= 0 {
+	if len(s.c.runners) < 2 {
+		return
+	}
+	if s.account.Permits <= 0 {
+		s.starving.Store(true)
+		if s.c.credit.Load() > 0 {
+			r.mail.wake()
+		}
 		return
 	}
 	s.c.credit.Add(s.account.Permits)
 	s.account.Permits = 0
-	for _, other := range s.c.runners {
-		if other != r && other.hungry.Swap(false) {
-			other.mail.wake()
+	for i, other := range s.c.seats {
+		if other != s && other.starving.Swap(false) {
+			s.c.runners[i].mail.wake()
 		}
 	}
 }
@@ -353,6 +369,9 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 	now := r.log.eng.now().UnixMilli()
 	for i := range es {
 		e := &es[i]
+		if at := rp.state.Next(); e.Base > at { // offsets that were given and lost
+			rp.state.Skip(core.Range{From: at, To: e.Base})
+		}
 		if e.Expiry != 0 && e.Expiry <= now || r.filter != nil && !r.filter(e) {
 			rp.state.Skip(core.Range{From: max(e.Base, next), To: e.End()})
 			continue
@@ -363,7 +382,7 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 }
 
 // again reads an entry that was read in an earlier turn. One that was trimmed meanwhile counts as acknowledged, and its
-// permits go back. After any other error it stays with its consumer, unacknowledged, until that one leaves.
+// permits go back. After any other error it is assigned anew at the next try.
 func (r *runner) again(ctx context.Context, rp *runnerPart, s *seat, a *dispatch.Assignment) (core.Entry, bool) {
 	span := core.Range{From: a.Entry.Base, To: a.Entry.Base + core.Offset(a.Entry.Count)}
 	es, err := rp.gp.p.Read(ctx, span.From, 1, 1)
@@ -372,14 +391,36 @@ func (r *runner) again(ctx context.Context, rp *runnerPart, s *seat, a *dispatch
 	}
 	r.log.eng.cfg.Log.Error("entry not readable again", "topic", rp.gp.p.topic.name.String(),
 		"partition", rp.gp.p.index, "group", r.group.name, "offset", span.From, "err", err)
+	s.account.Permits += span.Len()
+	for _, r := range a.Acked {
+		s.account.Permits -= r.Len()
+	}
 	if errors.Is(err, core.ErrOffsetOutOfRange) {
 		rp.lost = append(rp.lost, span)
-		s.account.Permits += span.Len()
-		for _, r := range a.Acked {
-			s.account.Permits -= r.Len()
-		}
+	} else {
+		rp.missed = append(rp.missed, missed{a.To, span.From, time.Now()})
 	}
 	return core.Entry{}, false
+}
+
+// missed is an entry that a consumer holds for the state's books but never got.
+type missed struct {
+	to   dispatch.ConsumerID
+	base core.Offset
+	at   time.Time
+}
+
+// retry takes back what was missed a while ago.
+func (r *runner) retry() {
+	for _, rp := range r.parts {
+		if len(rp.missed) == 0 || time.Since(rp.missed[0].at) < retryEvery {
+			continue
+		}
+		for _, m := range rp.missed {
+			rp.state.Nack(m.to, m.base)
+		}
+		rp.missed = rp.missed[:0]
+	}
 }
 
 // snapshot copies changed cursors for the saver; true when some have to wait for their next turn.
@@ -405,7 +446,7 @@ func (r *runner) snapshot(last bool) (later bool) {
 	return later
 }
 
-// finish applies what is still in the mailbox, leaves the cursors to the group, and tells the consumers.
+// finish applies what is still in the mailbox and leaves the cursors to the group.
 func (r *runner) finish() {
 	for _, in := range r.mail.close() {
 		r.apply(in)
@@ -417,17 +458,6 @@ func (r *runner) finish() {
 	}
 	r.snapshot(true)
 	for _, rp := range r.parts {
-		rp.gp.mu.Lock()
-		rp.gp.mu.runner = nil
-		rp.gp.mu.Unlock()
-	}
-	r.ending.Lock()
-	err := r.ending.err
-	r.ending.Unlock()
-	if err == nil {
-		err = core.ErrClosed
-	}
-	for _, s := range r.order {
-		s.c.member.Sink.Detached(err)
+		rp.gp.setRunner(nil)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"isthmus/core"
+	"isthmus/core/journal"
 	"isthmus/core/meta"
 )
 
@@ -44,6 +45,8 @@ func (b *batch) add(w meta.Write, after func()) {
 
 // saveOnce saves cursors, member lists, journal positions and marks that changed.
 func (e *Engine) saveOnce() error {
+	e.meta.Lock()
+	defer e.meta.Unlock()
 	var b batch
 	for _, t := range e.Topics() {
 		for _, g := range t.Groups() {
@@ -51,7 +54,9 @@ func (e *Engine) saveOnce() error {
 		}
 	}
 	for _, l := range e.allLogs() {
-		l.collect(&b)
+		if err := l.collect(&b); err != nil {
+			return err
+		}
 	}
 	if len(b.writes) == 0 {
 		return nil
@@ -73,15 +78,27 @@ func offsetList(parts map[uint32]*Partition) []meta.PartitionOffset {
 	return ps
 }
 
-// collect adds the log's position and new marks, as one consistent picture.
-func (l *log) collect(b *batch) {
+// collect adds the log's position and new marks, as one consistent picture, and sees to it that the journal has on the
+// disk what metadata is going to say. Cursors are collected before, so they are never ahead of it.
+func (l *log) collect(b *batch) error {
+	if l.add(b) {
+		if s, ok := l.journal.(journal.Syncer); ok {
+			if err := s.Sync(context.Background()); err != nil {
+				return fmt.Errorf("sync journal %s: %w", l.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *log) add(b *batch) bool {
 	l.tail.RLock()
 	defer l.tail.RUnlock()
 	if l.tail.seq == l.tail.savedSeq {
-		return
+		return false
 	}
 	seq := l.tail.seq
-	rec := meta.JournalRecord{Epoch: l.epoch, Durable: uint64(seq), Next: offsetList(l.tail.parts)}
+	rec := meta.JournalRecord{Epoch: l.epoch, Durable: uint64(seq), Time: l.tail.time, Next: offsetList(l.tail.parts)}
 	unsaved := l.tail.unsaved
 	b.add(meta.Write{Bucket: meta.Journals, Key: l.name, Value: rec.Encode()}, func() {
 		l.tail.Lock()
@@ -92,6 +109,7 @@ func (l *log) collect(b *batch) {
 	for _, m := range l.tail.marks[len(l.tail.marks)-unsaved:] {
 		b.add(meta.Write{Bucket: meta.Marks, Key: l.markKey(m), Value: m.record()}, func() {})
 	}
+	return true
 }
 
 func (l *log) markKey(m mark) string { return l.name + separator + fmt.Sprintf("%016x", uint64(m.seq)) }
@@ -116,6 +134,8 @@ func (e *Engine) trim(ctx context.Context) {
 }
 
 func (l *log) trim(ctx context.Context) error {
+	l.eng.meta.Lock()
+	defer l.eng.meta.Unlock()
 	l.tail.RLock()
 	parts := make([]*Partition, 0, len(l.tail.parts))
 	for _, p := range l.tail.parts {
@@ -126,7 +146,7 @@ func (l *log) trim(ctx context.Context) error {
 	need := make(map[uint32]core.Offset, len(parts))
 	for _, p := range parts {
 		need[p.number] = p.needed()
-		keep = max(keep, p.topic.retention)
+		keep = max(keep, p.topic.shape.Load().retention)
 	}
 	old := l.eng.now().Add(-keep).UnixMilli()
 

@@ -52,7 +52,7 @@ func (l *log) show(seq journal.Seq, raw []byte) {
 		p.committed.Store(x.Next())
 	}
 	l.tail.blocks = append(l.tail.blocks, tailBlock{seq, stamp, block})
-	l.tail.seq = seq
+	l.tail.seq, l.tail.time = seq, block.Time
 	l.tail.bytes += int64(len(raw))
 	l.eng.tail.Add(int64(len(raw)))
 	l.evict()

@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,15 +36,13 @@ type TopicSpec struct {
 	Groups     []string          // exist before their first consumer
 }
 
-// Topic is a named stream. Its shape never changes while it lives; its groups are a registry under a leaf mutex.
+// Topic is a named stream. Its partitions never change while it lives; its groups are a registry under a leaf mutex.
 type Topic struct {
 	eng        *Engine
 	name       core.TopicName
 	partitions int32
-	byKey      bool
-	names      map[string]string
-	set        string
-	retention  time.Duration
+	record     meta.TopicRecord // guarded by Engine.meta
+	shape      atomic.Pointer[shape]
 	logs       []*Partition
 	turn       atomic.Uint32 // round robin of unkeyed messages
 
@@ -49,6 +50,13 @@ type Topic struct {
 		sync.RWMutex
 		groups map[string]*Group
 	}
+}
+
+// shape is what a new declaration may change; immutable.
+type shape struct {
+	byKey     bool
+	names     map[string]string
+	retention time.Duration
 }
 
 // Partition is one ordered log of a topic. next and the active extent are guarded by its log's buffer mutex; what is
@@ -70,7 +78,7 @@ type Partition struct {
 func (t *Topic) Name() core.TopicName { return t.name }
 
 // Alias returns the declared name of the topic in a protocol, or "".
-func (t *Topic) Alias(protocol string) string { return t.names[protocol] }
+func (t *Topic) Alias(protocol string) string { return t.shape.Load().names[protocol] }
 
 // Partitions is the declared count; 0 = unpartitioned.
 func (t *Topic) Partitions() int32 { return t.partitions }
@@ -92,7 +100,7 @@ func (t *Topic) Place(key []byte, hasKey bool, chosen int32) int32 {
 	switch {
 	case n == 1:
 		return 0
-	case hasKey && (t.byKey || chosen < 0):
+	case hasKey && (chosen < 0 || t.shape.Load().byKey):
 		return int32((core.Murmur3_32(key) & 0x7fffffff) % n)
 	case chosen < 0:
 		return int32(t.turn.Add(1) % n)
@@ -115,8 +123,11 @@ func (p *Partition) Bounds() (first, next core.Offset) { return p.first.Load(), 
 // Topic returns a topic; the error wraps ErrTopicNotFound.
 func (e *Engine) Topic(n core.TopicName) (*Topic, error) {
 	e.mu.RLock()
-	t := e.mu.topics[n]
+	t, damaged := e.mu.topics[n], e.mu.damaged[n]
 	e.mu.RUnlock()
+	if damaged != nil {
+		return nil, fmt.Errorf("%s is out of service: %w", n, errors.Join(core.ErrUnavailable, damaged))
+	}
 	if t == nil {
 		return nil, fmt.Errorf("%s: %w", n, core.ErrTopicNotFound)
 	}
@@ -152,8 +163,8 @@ func (e *Engine) ResolveName(protocol, name string) (core.TopicName, error) {
 
 // EnsureTopic returns the topic, or creates it with this many partitions where auto-creation is on.
 func (e *Engine) EnsureTopic(n core.TopicName, partitions int32) (*Topic, error) {
-	if t, err := e.Topic(n); err == nil {
-		return t, nil
+	if t, err := e.Topic(n); err == nil || !errors.Is(err, core.ErrTopicNotFound) {
+		return t, err
 	}
 	if !e.cfg.Defaults.AutoCreate {
 		return nil, fmt.Errorf("%s: %w", n, core.ErrTopicNotFound)
@@ -186,17 +197,17 @@ func (e *Engine) createTopic(n core.TopicName, spec TopicSpec, declared bool) (*
 	if spec.Partitions < 0 || spec.Partitions > maxPartitions {
 		return nil, fmt.Errorf("%s: %d partitions: %w", n, spec.Partitions, core.ErrInvalid)
 	}
-	e.create.Lock()
-	defer e.create.Unlock()
-	if t, err := e.Topic(n); err == nil {
-		if declared {
-			e.redeclare(t, spec)
+	e.meta.Lock()
+	defer e.meta.Unlock()
+	if t, err := e.Topic(n); err == nil || !errors.Is(err, core.ErrTopicNotFound) {
+		if err == nil && declared {
+			err = e.redeclare(t, spec)
 		}
-		return t, nil
+		return t, err
 	}
-	rec := meta.TopicRecord{Partitions: spec.Partitions, Hash: placementHash, Names: spec.Names, Declared: declared, Set: "small"}
-	if spec.ByKey {
-		rec.Placement = "key"
+	rec := meta.TopicRecord{
+		Partitions: spec.Partitions, Hash: placementHash, Names: spec.Names, Declared: declared, Set: "small", Slots: e.cfg.Slots,
+		Placement: placementOf(spec), Retention: spec.Retention,
 	}
 	next := e.nextNumber()
 	for range max(1, spec.Partitions) {
@@ -209,6 +220,12 @@ func (e *Engine) createTopic(n core.TopicName, spec TopicSpec, declared bool) (*
 	if declared {
 		rec.Set = fmt.Sprintf("topic-%d", rec.Numbers[0])
 	}
+	// The journals are opened first: a journal without a topic harms nobody, a topic without its journals would.
+	for i := range rec.Numbers {
+		if _, err := e.logOf(e.tasks.ctx, journalName(n, rec, i)); err != nil {
+			return nil, fmt.Errorf("create %s: %w", n, err)
+		}
+	}
 	err := e.cfg.Meta.Apply([]meta.Write{
 		{Bucket: meta.Topics, Key: n.String(), Value: meta.EncodeJSON(rec)},
 		{Bucket: meta.Counters, Key: numberCounter, Value: encodeCounter(uint64(next))},
@@ -216,31 +233,53 @@ func (e *Engine) createTopic(n core.TopicName, spec TopicSpec, declared bool) (*
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", n, err)
 	}
+	e.mu.Lock()
+	e.mu.next = next
+	e.mu.Unlock()
 	t, err := e.addTopic(e.tasks.ctx, n, rec)
 	if err != nil {
 		return nil, err
 	}
-	t.retention = spec.Retention
 	e.cfg.Log.Info("topic created", "topic", n.String(), "partitions", spec.Partitions, "set", rec.Set)
 	return t, nil
 }
 
-// redeclare takes over what a declaration may change at a restart.
-func (e *Engine) redeclare(t *Topic, spec TopicSpec) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for p, name := range t.names {
-		delete(e.mu.aliases, alias{p, name})
+func placementOf(spec TopicSpec) string {
+	if spec.ByKey {
+		return "key"
 	}
-	t.names, t.byKey, t.retention = spec.Names, spec.ByKey, spec.Retention
-	for p, name := range t.names {
-		e.mu.aliases[alias{p, name}] = t.name
-	}
+	return ""
 }
 
-// slotOf is the slot that owns a partition. Spec: DESIGN §7.
-func (e *Engine) slotOf(n core.TopicName, index int) int {
+// redeclare takes over what a declaration may change. The caller holds e.meta.
+func (e *Engine) redeclare(t *Topic, spec TopicSpec) error {
+	rec := t.record
+	rec.Placement, rec.Names, rec.Retention, rec.Declared = placementOf(spec), spec.Names, spec.Retention, true
+	if reflect.DeepEqual(rec, t.record) {
+		return nil
+	}
+	err := e.cfg.Meta.Apply([]meta.Write{{Bucket: meta.Topics, Key: t.name.String(), Value: meta.EncodeJSON(rec)}})
+	if err != nil {
+		return fmt.Errorf("declare %s: %w", t.name, err)
+	}
+	t.record = rec
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for p, name := range t.shape.Load().names {
+		delete(e.mu.aliases, alias{p, name})
+	}
+	t.shape.Store(&shape{spec.ByKey, spec.Names, spec.Retention})
+	for p, name := range spec.Names {
+		e.mu.aliases[alias{p, name}] = t.name
+	}
+	return nil
+}
+
+// journalName is the journal that holds a partition: one of its set's slots.
+// Spec: DESIGN §7, one slot per partition by the hash of the topic.
+func journalName(n core.TopicName, rec meta.TopicRecord, index int) string {
 	h := fnv.New32a()
 	h.Write([]byte(n.String()))
-	return int((uint64(h.Sum32()) + uint64(index)) % uint64(e.cfg.Slots))
+	slot := (uint64(h.Sum32()) + uint64(index)) % uint64(max(rec.Slots, 1))
+	return rec.Set + "-" + strconv.FormatUint(slot, 10)
 }

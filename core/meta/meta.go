@@ -30,7 +30,7 @@ type Write struct {
 	Value  []byte
 }
 
-// Store keeps records. Apply is atomic and durable on return. Load may be called by any goroutine, Apply by one.
+// Store keeps records. Apply is atomic and durable on return. Any goroutine may call Load, and so may Apply.
 type Store interface {
 	Load(b Bucket, each func(key string, value []byte) error) error // in key order; value is valid during the call
 	Apply(ws []Write) error

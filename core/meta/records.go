@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"isthmus/core"
 )
@@ -13,9 +14,11 @@ type TopicRecord struct {
 	Partitions int32             `json:"partitions"` // 0 = unpartitioned
 	Numbers    []uint32          `json:"numbers"`    // partition numbers, never reused
 	Set        string            `json:"set"`        // which set of journals holds it
+	Slots      int               `json:"slots"`      // how many journals the set has
 	Placement  string            `json:"placement,omitempty"`
 	Hash       string            `json:"hash,omitempty"` // function of key → partition, checked at boot
 	Names      map[string]string `json:"names,omitempty"`
+	Retention  time.Duration     `json:"retention,omitempty"` // how long consumed data stays
 	Declared   bool              `json:"declared,omitempty"`
 }
 
@@ -30,6 +33,7 @@ type GroupRecord struct {
 type JournalRecord struct {
 	Epoch   uint64
 	Durable uint64
+	Time    int64 // commit time of block Durable, unix ms: commit times never go back
 	Next    []PartitionOffset
 }
 
@@ -67,13 +71,14 @@ func DecodeJSON(b []byte, v any) error { return json.Unmarshal(b, v) }
 func (r *JournalRecord) Encode() []byte {
 	b := binary.AppendUvarint(nil, r.Epoch)
 	b = binary.AppendUvarint(b, r.Durable)
+	b = binary.AppendVarint(b, r.Time)
 	return appendOffsets(b, r.Next)
 }
 
 // DecodeJournal decodes a JournalRecord.
 func DecodeJournal(b []byte) (r JournalRecord, err error) {
 	d := decoder{b: b}
-	r.Epoch, r.Durable = d.uvarint(), d.uvarint()
+	r.Epoch, r.Durable, r.Time = d.uvarint(), d.uvarint(), d.varint()
 	r.Next = d.offsets()
 	return r, d.err
 }
