@@ -24,9 +24,10 @@ var matrix = gateway.Config{
 	Topics: `
 persistent://acme/out/by-mqtt:     { partitions: 5, placement: key, names: { rocketmq: by-mqtt } }
 persistent://acme/out/by-pulsar:   { partitions: 5, placement: key, names: { rocketmq: by-pulsar } }
-persistent://acme/out/by-batch:    { partitions: 5, placement: client, names: { rocketmq: by-batch } }
+persistent://acme/out/by-batch:    { partitions: 5, placement: key, names: { rocketmq: by-batch } }
+persistent://acme/out/by-whole-batch: { partitions: 5, placement: client, names: { rocketmq: by-whole-batch } }
 persistent://acme/out/by-rocketmq: { partitions: 5, placement: key, names: { rocketmq: by-rocketmq } }`,
-	Mappings: mapping("by-mqtt") + mapping("by-pulsar") + mapping("by-batch") + mapping("by-rocketmq"),
+	Mappings: mapping("by-mqtt") + mapping("by-pulsar") + mapping("by-batch") + mapping("by-whole-batch") + mapping("by-rocketmq"),
 }
 
 // mapping joins t/{k} and the topic both ways.
@@ -56,15 +57,17 @@ func TestMatrix(t *testing.T) {
 		defer p.Close()
 		sendAll(b, p, ms)
 	})
-	// Batches hold many keys and stay in the partition that the client chose, so this topic leaves the choice to it.
-	row("by-batch", func(ms []clients.Message) {
-		p, err := clients.NewPulsarProducer(b.pulsar(), "persistent://acme/out/by-batch", func(o *pulsar.ProducerOptions) {
-			o.DisableBatching, o.BatchingMaxMessages, o.BatchingMaxPublishDelay = false, 100, 50*time.Millisecond
+	// Batches hold many keys: placed by key they are taken apart, left to the client they stay whole.
+	for _, name := range []string{"by-batch", "by-whole-batch"} {
+		row(name, func(ms []clients.Message) {
+			p, err := clients.NewPulsarProducer(b.pulsar(), "persistent://acme/out/"+name, func(o *pulsar.ProducerOptions) {
+				o.DisableBatching, o.BatchingMaxMessages, o.BatchingMaxPublishDelay = false, 100, 50*time.Millisecond
+			})
+			b.must(err)
+			defer p.Close()
+			b.must(p.SendAll(b.ctx, ms))
 		})
-		b.must(err)
-		defer p.Close()
-		b.must(p.SendAll(b.ctx, ms))
-	})
+	}
 	row("by-rocketmq", func(ms []clients.Message) {
 		p, err := clients.NewRocketMQProducer(b.NameServer, "by-rocketmq")
 		b.must(err)
