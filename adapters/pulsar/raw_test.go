@@ -302,3 +302,12 @@ func (r *raw) watch(consumer uint64) *watcher {
 	r.t.Cleanup(func() { r.c.Close(); <-done })
 	return w
 }
+
+// skip passes over one frame without looking at it.
+func (r *raw) skip() (int, error) {
+	size, err := r.r.Peek(4)
+	if err != nil {
+		return 0, err
+	}
+	return r.r.Discard(4 + int(binary.BigEndian.Uint32(size)))
+}

@@ -564,3 +564,18 @@ func TestConsumerEpoch(t *testing.T) {
 		t.Errorf("%+v", m.Message)
 	}
 }
+
+// A client may send its first large message together with CONNECT.
+func TestLargeFrameRightAfterConnect(t *testing.T) {
+	b := newBed(t, setup{})
+	r := dialSilent(t, b)
+	out := wire.Append(nil, wire.TypeConnect, &wire.Connect{ClientVersion: "Pulsar-Java", ProtocolVersion: 20})
+	out = wire.Append(out, wire.TypeProducer, &wire.Producer{Topic: "large", ProducerID: 1, RequestID: 1})
+	large := body(string(make([]byte, 5<<20-100)))
+	c := wire.Send{ProducerID: 1, NumMessages: 1}
+	out = c.Append(out, wire.Checksum(large), large)
+	r.bytes(out)
+	r.want(wire.TypeConnected)
+	r.want(wire.TypeProducerSuccess)
+	r.receipt()
+}

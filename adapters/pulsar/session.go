@@ -97,25 +97,23 @@ func (s *session) run(stop context.Context) {
 
 // read is the loop of the reader: read what there is, act on every whole frame, flush once.
 func (s *session) read(stop context.Context) error {
-	var buf []byte
-	limit := handshakeLimit
 	if err := s.arm(stop); err != nil {
 		return err
 	}
+	var buf []byte
 	for {
 		buf = roomFor(buf)
 		n, err := s.conn.Read(buf[len(buf):cap(buf)])
 		if n > 0 {
 			s.arrived()
 			buf = buf[:len(buf)+n]
-			if s.client.connected {
-				limit = s.srv.cfg.MaxMessageSize + wire.Padding
-			}
-			used, ferr := s.frames(buf, limit)
+			used, ferr := s.frames(buf)
 			if ferr != nil {
 				return ferr
 			}
-			buf = buf[:copy(buf, buf[used:])]
+			if used > 0 {
+				buf = buf[:copy(buf, buf[used:])]
+			}
 			if ferr := s.out.Flush(); ferr != nil {
 				return ferr
 			}
@@ -127,14 +125,17 @@ func (s *session) read(stop context.Context) error {
 			if err := s.idle(stop); err != nil {
 				return err
 			}
+			if len(buf) == 0 {
+				buf = nil // an idle connection keeps little
+			}
 		}
 	}
 }
 
 // frames acts on every complete frame in b and tells how many bytes they took.
-func (s *session) frames(b []byte, limit int) (used int, err error) {
+func (s *session) frames(b []byte) (used int, err error) {
 	for {
-		f, n, err := wire.Split(b[used:], limit)
+		f, n, err := wire.Split(b[used:], s.limit())
 		if err != nil {
 			return used, err
 		}
@@ -146,6 +147,14 @@ func (s *session) frames(b []byte, limit int) (used int, err error) {
 		}
 		used += n
 	}
+}
+
+// limit is how large a frame may be.
+func (s *session) limit() int {
+	if !s.client.connected {
+		return handshakeLimit
+	}
+	return s.srv.cfg.MaxMessageSize + wire.Padding
 }
 
 // roomFor makes sure that there is room to read into. It doubles with what arrived, never with what a size field says.
