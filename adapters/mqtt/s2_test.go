@@ -206,3 +206,14 @@ func TestShareRespectsTheReceiveMaximum(t *testing.T) {
 		c.fail("%v", got)
 	}
 }
+
+// A group that ends under its members is not silence: they are told and may come again.
+func TestADeletedGroupEndsItsMembers(t *testing.T) {
+	b := newBed(t, nil)
+	c := b.members(1, "$share/g/devices/+/telemetry")[0]
+	if err := b.Topic(t, "persistent://acme/out/event", 0).DeleteGroup("g"); err != nil {
+		t.Fatal(err)
+	}
+	c.expect("DISCONNECT 83")
+	c.expect("CLOSED")
+}
