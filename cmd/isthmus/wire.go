@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	nethttp "net/http"
 	"net/url"
 	"path/filepath"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 	"isthmus/core"
 	"isthmus/core/auth"
 	"isthmus/core/engine"
+	"isthmus/core/journal"
 	"isthmus/core/journal/disk"
 	"isthmus/core/meta/bolt"
 	"isthmus/routing"
@@ -134,8 +134,8 @@ func mountLookups(servers []server) {
 			broker = s
 		}
 	}
-	if lookups, ok := any(broker).(interface{ HTTP() nethttp.Handler }); ok && web != nil && broker != nil {
-		h := lookups.HTTP()
+	if web != nil && broker != nil {
+		h := broker.HTTP()
 		web.Mount("/lookup/", h)
 		web.Mount("/admin/", h)
 	}
@@ -175,6 +175,9 @@ func declare(cfg *Config, eng *engine.Engine) error {
 			Partitions: t.Partitions, ByKey: t.Placement == "key", Names: t.Names,
 			Retention: time.Duration(t.Retention.Age), Groups: groups[n],
 		})
+		if errors.Is(err, journal.ErrDamaged) {
+			continue // the engine has said so; the other topics go on
+		}
 		if err != nil {
 			return fmt.Errorf("declare %s: %w", n, err)
 		}

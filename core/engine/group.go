@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"isthmus/core"
+	"isthmus/core/journal"
 	"isthmus/core/meta"
 )
 
@@ -384,8 +385,8 @@ func (e *Engine) topicOfKey(key string) (*Topic, error) {
 		return nil, err
 	}
 	t, err := e.Topic(n)
-	if errors.Is(err, core.ErrTopicNotFound) {
-		return nil, nil // deleted meanwhile
+	if errors.Is(err, core.ErrTopicNotFound) || errors.Is(err, journal.ErrDamaged) {
+		return nil, nil // deleted meanwhile, or out of service
 	}
 	return t, err
 }
