@@ -113,6 +113,7 @@ func (l *log) write(b *buffer) bool {
 	}
 	l.eng.notifyFollowers()
 	l.recycle(b)
+	l.eng.evict()
 	return true
 }
 

@@ -47,7 +47,6 @@ type log struct {
 		sync.RWMutex
 		parts     map[uint32]*Partition
 		blocks    []tailBlock // oldest first, dense Seqs
-		bytes     int64
 		seq       journal.Seq // of the newest durable block
 		time      int64       // its commit time
 		marks     []mark

@@ -22,9 +22,6 @@ type tailExtent struct {
 	data       []byte
 }
 
-// minTail is what a log may keep even when the node's budget is used up by others.
-const minTail = 256 << 10
-
 // markBytes is how far apart the places are from which an offset is looked for.
 const markBytes = 4 << 20
 
@@ -53,9 +50,7 @@ func (l *log) show(seq journal.Seq, raw []byte) {
 	}
 	l.tail.blocks = append(l.tail.blocks, tailBlock{seq, stamp, block})
 	l.tail.seq, l.tail.time = seq, block.Time
-	l.tail.bytes += int64(len(raw))
 	l.eng.tail.Add(int64(len(raw)))
-	l.evict()
 }
 
 // markBefore takes a mark in front of a block, if enough was written since the last. The caller holds l.tail.
@@ -72,21 +67,51 @@ func (l *log) markBefore(seq journal.Seq, time, size int64) {
 	l.tail.sinceMark += size
 }
 
-// evict forgets the oldest blocks while the node is over its budget. The caller holds l.tail.
-func (l *log) evict() {
-	n := 0
-	for l.eng.tail.Load() > l.eng.cfg.TailBytes && l.tail.bytes > minTail && n < len(l.tail.blocks)-1 {
-		b := l.tail.blocks[n].block
+// evict forgets the node's oldest blocks, whatever log has them, while all together are over the budget. The newest block
+// of each log stays. Any committer may call it, with no lock held.
+func (e *Engine) evict() {
+	for e.tail.Load() > e.cfg.TailBytes {
+		var oldest *log
+		low := ^uint64(0)
+		for _, l := range e.allLogs() {
+			if stamp, ok := l.oldest(); ok && stamp < low {
+				oldest, low = l, stamp
+			}
+		}
+		if oldest == nil {
+			return
+		}
+		oldest.forget(low)
+	}
+}
+
+// oldest is the stamp of the first block that may be forgotten.
+func (l *log) oldest() (stamp uint64, ok bool) {
+	l.tail.RLock()
+	defer l.tail.RUnlock()
+	if len(l.tail.blocks) < 2 {
+		return 0, false
+	}
+	return l.tail.blocks[0].stamp, true
+}
+
+// forget drops the first block, if it is still that one, and a few more: looking for the oldest costs more than dropping.
+func (l *log) forget(stamp uint64) {
+	l.tail.Lock()
+	defer l.tail.Unlock()
+	if len(l.tail.blocks) < 2 || l.tail.blocks[0].stamp != stamp {
+		return
+	}
+	n := max(1, len(l.tail.blocks)/32)
+	for i := range n {
+		b := l.tail.blocks[i].block
 		for x := range b.Extents() {
 			p := l.tail.parts[x.Partition]
 			p.tail[0] = tailExtent{}
 			p.tail = p.tail[1:]
 		}
-		size := int64(len(b.Bytes()))
-		l.tail.bytes -= size
-		l.eng.tail.Add(-size)
-		l.tail.blocks[n] = tailBlock{}
-		n++
+		l.eng.tail.Add(-int64(len(b.Bytes())))
+		l.tail.blocks[i] = tailBlock{}
 	}
 	l.tail.blocks = l.tail.blocks[n:]
 }
