@@ -108,6 +108,9 @@ func (s *session) commit(p *engine.Partition, topic, groupName string, next core
 	if err := checkName("group", groupName, maxGroup); err != nil {
 		return err
 	}
+	if err := s.mayConsume(p, groupName); err != nil {
+		return err
+	}
 	if _, end := p.Bounds(); next < 0 || next > end {
 		return fmt.Errorf("commit of offset %d, the queue ends at %d: %w", next, end, core.ErrInvalid)
 	}

@@ -80,6 +80,9 @@ func (s *session) subscribed(p *pull, r *wire.Pull) error {
 	if err := checkName("group", p.group, maxGroup); err != nil {
 		return err
 	}
+	if err := s.mayConsume(p.part, p.group); err != nil {
+		return err
+	}
 	in := s.srv.registry.interest(p.group, p.topic)
 	switch {
 	case r.SysFlag&wire.PullSubscription != 0 && len(r.Subscription) > 0:

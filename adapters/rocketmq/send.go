@@ -3,7 +3,7 @@ package rocketmq
 import (
 	"context"
 	"fmt"
-	"sync"
+	"strconv"
 
 	"isthmus/adapters/rocketmq/wire"
 	"isthmus/core"
@@ -17,12 +17,17 @@ type sendTarget struct {
 	topic *engine.Topic
 }
 
-// A send's token is the opaque of its request, or the number of its batch with tokenBatch; so a single send needs no
-// table. The queue and the offset are in the receipt.
+// A send's token is the opaque of its request, so a single send needs no table: the queue and the offset are in the
+// receipt. For a batch it is the number of the batch, with tokenBatch and the message's place in it.
 const (
 	tokenOneway = 1 << 32
 	tokenBatch  = 1 << 33
+	tokenPlace  = 34
 )
+
+func batchToken(id uint32, place int) uint64 {
+	return tokenBatch | uint64(id) | uint64(place)<<tokenPlace
+}
 
 // sendOne handles codes 10 and 310. The answer leaves when the message is durable.
 //
@@ -44,73 +49,12 @@ func (s *session) sendOne(_ context.Context, h *wire.Header, body []byte) error 
 	if err := s.check(&n); err != nil {
 		return err
 	}
-	p, err := place(t, &n, m.QueueID)
+	e := entryOf(&n, m.Born)
+	p, err := place(t, &e, m.QueueID)
 	if err != nil {
 		return err
 	}
-	return s.publish(p, &n, m.Born, token)
-}
-
-// sendBatch handles code 320: n entries in one queue, answered together.
-//
-// Spec: RocketMQ RequestCode.SEND_BATCH_MESSAGE=320; SendMessageProcessor.sendBatchMessage@5.x
-func (s *session) sendBatch(_ context.Context, h *wire.Header, body []byte) error {
-	m := &s.send
-	if err := wire.ParseSend(h, m); err != nil {
-		return err
-	}
-	if isRetry(string(m.Topic)) {
-		return fmt.Errorf("a batch to a retry topic: %w", errIllegalMessage)
-	}
-	t, err := s.targetOf(m)
-	if err != nil {
-		return err
-	}
-	n := native{sysFlag: m.SysFlag, reconsume: m.Reconsume, born: s.remote}
-	count, err := s.checkBatch(&n, body)
-	if err != nil {
-		return err
-	}
-	queue, published := m.QueueID, 0
-	var p *engine.Partition
-	b := &batch{opaque: h.Opaque, oneway: h.Oneway(), left: count}
-	token := tokenBatch | uint64(s.batches.open(b))
-	for rest := body; len(rest) > 0; {
-		var e wire.BatchEntry
-		e, rest, _ = wire.NextBatchEntry(rest) // checkBatch has been over it
-		n.flag, n.body, n.properties = e.Flag, e.Body, e.Properties
-		if p == nil {
-			if p, err = place(t, &n, queue); err != nil {
-				s.batches.close(uint32(token))
-				return err
-			}
-		}
-		if err := s.publish(p, &n, m.Born, token); err != nil {
-			// What is on its way cannot be called back; the rest of the batch fails with it.
-			s.sentBatch(uint32(token), engine.Receipt{Partition: p, Err: err}, count-published)
-			return nil
-		}
-		published++
-	}
-	return nil
-}
-
-// checkBatch goes over a batch before any of it is stored: a malformed batch is refused whole.
-func (s *session) checkBatch(n *native, body []byte) (count int, err error) {
-	for rest := body; len(rest) > 0; count++ {
-		var e wire.BatchEntry
-		if e, rest, err = wire.NextBatchEntry(rest); err != nil {
-			return 0, fmt.Errorf("%w: %w", errIllegalMessage, err)
-		}
-		n.body, n.properties = e.Body, e.Properties
-		if err := s.check(n); err != nil {
-			return 0, err
-		}
-	}
-	if count == 0 {
-		return 0, fmt.Errorf("an empty batch: %w", errIllegalMessage)
-	}
-	return count, nil
+	return s.publish(p, &e, &n, token)
 }
 
 // targetOf finds the topic, or creates it where that is allowed.
@@ -162,7 +106,7 @@ func (s *session) check(n *native) error {
 				return fmt.Errorf("transactional messages: %w", core.ErrUnsupported)
 			}
 		case wire.PropDelay:
-			if len(value) > 0 && value[0] != '0' && value[0] != '-' {
+			if level, err := strconv.Atoi(string(value)); err != nil || level > 0 {
 				return fmt.Errorf("delay levels: %w", core.ErrUnsupported)
 			}
 		case wire.PropTimerDelaySec, wire.PropTimerDelayMs, wire.PropTimerDeliverMs, wire.PropStartDeliver:
@@ -171,23 +115,27 @@ func (s *session) check(n *native) error {
 	}
 }
 
-func place(t *engine.Topic, n *native, queue int32) (*engine.Partition, error) {
-	if queue >= t.Logs() {
-		return nil, fmt.Errorf("queue %d of a topic with %d: %w", queue, t.Logs(), core.ErrInvalid)
-	}
-	key, has := keyOf(n.properties)
-	return t.Partition(t.Place(key, has, queue)), nil
-}
-
-// publish hands one message to the engine.
-func (s *session) publish(p *engine.Partition, n *native, born int64, token uint64) error {
-	s.scratch = n.append(s.scratch[:0])
-	e := core.Entry{Count: 1, Format: core.FormatRocketMQ, PublishTime: born, Handle: p.Index(), Data: s.scratch}
+func entryOf(n *native, born int64) core.Entry {
+	e := core.Entry{Count: 1, Format: core.FormatRocketMQ, PublishTime: born}
 	if key, has := keyOf(n.properties); has {
 		e.Key, e.Flags = key, core.FlagHasKey
 	}
+	return e
+}
+
+func place(t *engine.Topic, e *core.Entry, queue int32) (*engine.Partition, error) {
+	if queue >= t.Logs() {
+		return nil, fmt.Errorf("queue %d of a topic with %d: %w", queue, t.Logs(), core.ErrInvalid)
+	}
+	return t.Partition(t.Place(e.Key, e.Flags&core.FlagHasKey != 0, queue)), nil
+}
+
+// publish hands one message to the engine.
+func (s *session) publish(p *engine.Partition, e *core.Entry, n *native, token uint64) error {
+	s.scratch = n.append(s.scratch[:0])
+	e.Handle, e.Data = p.Index(), s.scratch
 	s.flight.add(1)
-	err := s.producer.Publish(p, &e, token)
+	err := s.producer.Publish(p, e, token)
 	if err != nil {
 		s.flight.add(-1)
 	}
@@ -203,7 +151,7 @@ func (s *session) publish(p *engine.Partition, n *native, born int64, token uint
 func (s *session) sent(rs []engine.Receipt) {
 	for i := range rs {
 		if rs[i].Token&tokenBatch != 0 {
-			s.sentBatch(uint32(rs[i].Token), rs[i], 1)
+			s.sentBatch(rs[i], 1)
 		}
 	}
 	s.out.Append(func(dst []byte) []byte {
@@ -241,82 +189,4 @@ func (s *session) fillSent(a *wire.Answer, p *engine.Partition, base core.Offset
 	a.Str("MSG_REGION", "DefaultRegion")
 	a.Str("TRACE_ON", "true")
 	a.Body()
-}
-
-// batch is a batch send on its way; left and what follows are guarded by batches.mu.
-type batch struct {
-	opaque int32
-	oneway bool
-	left   int
-	bases  []core.Offset
-	err    error
-}
-
-// batches are the batch sends of one connection that are not answered yet. The mutex is a leaf.
-type batches struct {
-	mu struct {
-		sync.Mutex
-		next uint32
-		open map[uint32]*batch
-	}
-}
-
-func (b *batches) open(x *batch) uint32 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.mu.open == nil {
-		b.mu.open = make(map[uint32]*batch)
-	}
-	b.mu.next++
-	b.mu.open[b.mu.next] = x
-	return b.mu.next
-}
-
-func (b *batches) close(id uint32) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.mu.open, id)
-}
-
-// settle notes a receipt that counts for n messages and returns the batch when it was the last.
-func (b *batches) settle(id uint32, r engine.Receipt, n int) *batch {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	x := b.mu.open[id]
-	if x == nil {
-		return nil
-	}
-	if r.Err != nil {
-		x.err = r.Err
-	} else {
-		x.bases = append(x.bases, r.Base)
-	}
-	if x.left -= n; x.left > 0 {
-		return nil
-	}
-	delete(b.mu.open, id)
-	return x
-}
-
-func (s *session) sentBatch(id uint32, r engine.Receipt, n int) {
-	x := s.batches.settle(id, r, n)
-	if x == nil || x.oneway {
-		return
-	}
-	s.out.Append(func(dst []byte) []byte {
-		if x.err != nil {
-			return s.appendSent(dst, x.opaque, &engine.Receipt{Err: x.err})
-		}
-		var ids []byte
-		for i, base := range x.bases {
-			if i > 0 {
-				ids = append(ids, ',')
-			}
-			ids = wire.AppendMessageID(ids, s.store, physOffset(r.Partition.Number(), base))
-		}
-		a := wire.Begin(dst, wire.Success, x.opaque, "")
-		a.Bytes("msgId", ids)
-		s.fillSent(&a, r.Partition, x.bases[0])
-		return a.End()
-	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"isthmus/adapters/rocketmq/wire"
 	"isthmus/core"
+	"isthmus/core/engine"
 )
 
 // Spec: RocketMQ RequestCode.SEND_MESSAGE=10, PULL_MESSAGE=11
@@ -66,15 +67,18 @@ func TestSendForms(t *testing.T) {
 func batchBody(bodies ...string) []byte {
 	var out []byte
 	for _, body := range bodies {
-		props := "TAGS\x01t\x02"
-		out = binary.BigEndian.AppendUint32(out, uint32(22+len(body)+len(props)))
-		out = append(out, make([]byte, 12)...)
-		out = binary.BigEndian.AppendUint32(out, uint32(len(body)))
-		out = append(out, body...)
-		out = binary.BigEndian.AppendUint16(out, uint16(len(props)))
-		out = append(out, props...)
+		out = appendBatch(out, body, "TAGS\x01t\x02")
 	}
 	return out
+}
+
+func appendBatch(out []byte, body, props string) []byte {
+	out = binary.BigEndian.AppendUint32(out, uint32(22+len(body)+len(props)))
+	out = append(out, make([]byte, 12)...)
+	out = binary.BigEndian.AppendUint32(out, uint32(len(body)))
+	out = append(out, body...)
+	out = binary.BigEndian.AppendUint16(out, uint16(len(props)))
+	return append(out, props...)
 }
 
 // Spec: RocketMQ RequestCode.SEND_BATCH_MESSAGE=320
@@ -132,6 +136,8 @@ func TestSendChecks(t *testing.T) {
 		{"long body", wire.MessageIllegal, "T", 0, "", strings.Repeat("x", 4<<20+1)},
 		{"long properties", wire.MessageIllegal, "T", 0, "p\x01" + strings.Repeat("x", 32768) + "\x02", "x"},
 		{"delay level", wire.NotSupported, "T", 0, "DELAY\x013\x02", "x"},
+		{"delay level, padded", wire.NotSupported, "T", 0, "DELAY\x0103\x02", "x"},
+		{"delay level, no number", wire.NotSupported, "T", 0, "DELAY\x01x\x02", "x"},
 		{"timer", wire.NotSupported, "T", 0, "TIMER_DELIVER_MS\x011\x02", "x"},
 		{"ons timer", wire.NotSupported, "T", 0, "__STARTDELIVERTIME\x011\x02", "x"},
 		{"half message", wire.NotSupported, "T", 0, "TRAN_MSG\x01true\x02", "x"},
@@ -167,6 +173,41 @@ func TestPlacement(t *testing.T) {
 	}
 	if len(seen) != 8 {
 		t.Errorf("queues %v", seen)
+	}
+}
+
+// In a topic with placement by key, each keyed message of a batch lies where its key belongs, as single messages do.
+func TestBatchIsPlacedByKey(t *testing.T) {
+	g := newGateway(t, nil)
+	n, err := core.ParseTopicName("T", "public", "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	topic, err := g.Engine.DeclareTopic(n, engine.TopicSpec{Partitions: 8, ByKey: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var body []byte
+	want := map[int32]int64{}
+	for _, key := range []string{"", "a", "b", "c", "a"} {
+		props := ""
+		queue := int32(3)
+		if key != "" {
+			props = "KEYS\x01" + key + "\x02"
+			queue = int32(core.Murmur3_32([]byte(key)) & 0x7fffffff % 8)
+		}
+		want[queue]++
+		body = appendBatch(body, "x", props)
+	}
+	c := g.dial(t)
+	r := c.call(wire.Success, wire.SendBatch, body, append(sendExt("T", 3, ""), "batch", "true")...)
+	if ids := strings.Split(r.ext["msgId"], ","); len(ids) != 5 || r.int("queueId") != 3 {
+		t.Errorf("%q", r.ext)
+	}
+	for i := range topic.Logs() {
+		if _, next := topic.Partition(i).Bounds(); next != want[i] {
+			t.Errorf("queue %d holds %d, want %d", i, next, want[i])
+		}
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"sync"
+
 	"sync/atomic"
 	"time"
 
@@ -49,56 +49,6 @@ type session struct {
 	batches batches
 	flight  flight
 	gone    atomic.Bool // nothing may be held for it any more
-}
-
-// handler answers one request. What it returns as an error is answered by the table in errors.go.
-type handler func(s *session, ctx context.Context, h *wire.Header, body []byte) error
-
-// handlerOf is the list of what is served.
-func handlerOf(code wire.Code) handler {
-	switch code {
-	case wire.SendMessage, wire.SendMessageV2:
-		return (*session).sendOne
-	case wire.SendBatch:
-		return (*session).sendBatch
-	case wire.PullMessage, wire.LitePullMessage:
-		return (*session).pull
-	case wire.QueryConsumerOffset:
-		return (*session).queryOffset
-	case wire.UpdateOffset:
-		return (*session).updateOffset
-	case wire.SearchOffset:
-		return (*session).searchOffset
-	case wire.GetMaxOffset:
-		return (*session).maxOffset
-	case wire.GetMinOffset:
-		return (*session).minOffset
-	case wire.GetEarliestTime:
-		return (*session).earliestTime
-	case wire.HeartBeat:
-		return (*session).heartbeat
-	case wire.UnregisterClient:
-		return (*session).unregister
-	case wire.CheckClientConfig:
-		return (*session).checkConfig
-	case wire.SendMessageBack:
-		return (*session).sendBack
-	case wire.GetConsumerList:
-		return (*session).consumerList
-	case wire.LockBatch:
-		return (*session).lock
-	case wire.UnlockBatch:
-		return (*session).unlock
-	case wire.GetRoute:
-		return (*session).route
-	case wire.GetClusterInfo:
-		return (*session).cluster
-	case wire.GetTopicList:
-		return (*session).topicList
-	case wire.UpdateCreateTopic:
-		return (*session).createTopic
-	}
-	return nil
 }
 
 // serve is the handler of both listeners.
@@ -148,6 +98,14 @@ func (s *session) authenticate(ctx context.Context) error {
 
 func (s *session) allow(a auth.Action, resource string) error {
 	return s.srv.access.Allow(s.principal, a, resource)
+}
+
+// mayConsume asks whether the client may read a queue for a group. A queue that does not exist yet has nothing to hide.
+func (s *session) mayConsume(p *engine.Partition, group string) error {
+	if p == nil {
+		return nil
+	}
+	return s.allow(auth.Consume, p.Topic().Name().String()+"#"+group)
 }
 
 // run reads until the client or ctx ends the connection: drain the socket, act on every frame, flush once.
@@ -293,45 +251,6 @@ func (s *session) end() {
 	s.producer.Close()
 	s.flight.wait(s.srv.cfg.Grace / 2)
 	s.out.Close(lingerTime)
-}
-
-// flight counts the sends that are on their way to the disk, so that the last answers leave before the socket closes.
-type flight struct {
-	mu struct {
-		sync.Mutex
-		n int
-	}
-	idle chan struct{}
-}
-
-func (f *flight) add(n int) {
-	f.mu.Lock()
-	f.mu.n += n
-	none := f.mu.n == 0
-	f.mu.Unlock()
-	if none {
-		select {
-		case f.idle <- struct{}{}:
-		default:
-		}
-	}
-}
-
-func (f *flight) wait(limit time.Duration) {
-	deadline := time.After(limit)
-	for {
-		f.mu.Lock()
-		n := f.mu.n
-		f.mu.Unlock()
-		if n == 0 {
-			return
-		}
-		select {
-		case <-f.idle:
-		case <-deadline:
-			return
-		}
-	}
 }
 
 // queue finds the queue that a request names.
