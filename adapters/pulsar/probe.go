@@ -10,6 +10,9 @@ import (
 
 var errDead = errors.New("another client wants what this one holds, and it does not answer")
 
+// maxWaiting bounds the requests of a connection that wait for a probe, each in a goroutine.
+const maxWaiting = 100
+
 // waitKey is a request of a client that waits.
 type waitKey struct {
 	consumer bool

@@ -66,6 +66,9 @@ func busyName(p *producer) error {
 
 // newProducer checks a request and makes the producer, not yet known to anybody.
 func (s *session) newProducer(q *wire.Producer) (*producer, error) {
+	if err := s.room(); err != nil {
+		return nil, err
+	}
 	if q.AccessMode != wire.AccessShared {
 		return nil, fmt.Errorf("producer access mode %d: only Shared is served: %w", q.AccessMode, errNotAllowed)
 	}
@@ -105,16 +108,16 @@ func (s *session) newProducer(q *wire.Producer) (*producer, error) {
 
 // contend settles a clash of names with a producer of another connection.
 func (s *session) contend(ctx context.Context, request uint64, p, holder *producer) {
-	if holder.sess.alive(ctx) {
+	busy := holder.sess.alive(ctx)
+	if !busy {
+		holder.sess.evict()
+		busy = s.srv.claim(p, holder) != nil // a third one was faster
+	}
+	if !busy {
+		s.register(request, p, true)
+	} else if s.waiting(waitKey{id: p.id}) { // not cancelled meanwhile
 		s.fail(request, busyName(p))
-		return
 	}
-	holder.sess.evict()
-	if s.srv.claim(p, holder) != nil {
-		s.fail(request, busyName(p)) // a third one was faster
-		return
-	}
-	s.register(request, p, true)
 }
 
 // register makes a producer that has its name known to the session and answers. A request that waited may have been

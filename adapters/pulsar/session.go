@@ -55,6 +55,19 @@ type session struct {
 	}
 }
 
+// maxRoles bounds the producers, and the consumers, of one connection.
+const maxRoles = 10000
+
+// room tells whether the session may have one more producer or consumer.
+func (s *session) room() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if max(len(s.mu.producers), len(s.mu.consumers)) >= maxRoles || len(s.mu.pending) >= maxWaiting {
+		return fmt.Errorf("too many producers or consumers on the connection: %w", core.ErrOverloaded)
+	}
+	return nil
+}
+
 // client is what CONNECT told. It is written once, before the session is known to others.
 type client struct {
 	connected bool

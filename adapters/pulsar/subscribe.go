@@ -50,6 +50,9 @@ func (s *session) subscribe(b []byte) error {
 
 // newConsumer checks a request and makes the consumer, not yet in any group.
 func (s *session) newConsumer(q *wire.Subscribe) (*consumer, error) {
+	if err := s.room(); err != nil {
+		return nil, err
+	}
 	mode, ok := modes[q.SubType]
 	if !ok {
 		return nil, fmt.Errorf("subscription type %d (3 is Key_Shared) is not served: %w", q.SubType, core.ErrUnsupported)
@@ -187,10 +190,12 @@ func (s *session) dropConsumers(g *engine.Group) {
 }
 
 // admit makes a consumer that has joined known, or answers why it could not. A request that waited may have been
-// cancelled meanwhile.
+// cancelled meanwhile, and is not answered then.
 func (s *session) admit(request uint64, c *consumer, err error, waited bool) {
 	if err != nil {
-		s.fail(request, err)
+		if !waited || s.waiting(waitKey{consumer: true, id: c.id}) {
+			s.fail(request, err)
+		}
 		return
 	}
 	s.mu.Lock()
