@@ -32,9 +32,10 @@ type Config struct {
 	ReceiveMaximum int // publishes of a client that wait for their PUBACK: v5 0x93, v3 is not read
 	TopicAliases   int // aliases of a client: 0x94
 
-	MaxInflight int // deliveries that wait for a client's PUBACK; further ones queue
-	MaxQueued   int // queued deliveries of plain subscriptions: the client is closed with 0x97
-	MaxOutput   int // bytes a client has not read: messages stop at half, QoS 0 is dropped then; acks beyond it close
+	MaxInflight    int // deliveries that wait for a client's PUBACK; further ones queue
+	MaxQueued      int // queued deliveries of plain subscriptions: the client is closed with 0x97
+	MaxQueuedBytes int // and their payloads: the same
+	MaxOutput      int // bytes a client has not read: messages stop at half, QoS 0 is dropped then; acks beyond it close
 
 	V311Shared string
 }
@@ -46,7 +47,7 @@ func DefaultConfig() Config {
 		Connections: 20000, ConnectTimeout: 10 * time.Second, Grace: 5 * time.Second,
 		MaxPayload: 5 << 20, MaxTopic: 1024, MaxLevels: 32, MaxFilters: 1000, MaxUserProps: 64,
 		ReceiveMaximum: 1024, TopicAliases: 16,
-		MaxInflight: 1024, MaxQueued: 1000, MaxOutput: 4 << 20,
+		MaxInflight: 1024, MaxQueued: 1000, MaxQueuedBytes: 16 << 20, MaxOutput: 4 << 20,
 		V311Shared: V311SharedDisconnect,
 	}
 }
@@ -72,6 +73,7 @@ func (c Config) Validate() error {
 	positive("topic_aliases", c.TopicAliases, 65535)
 	positive("max_inflight", c.MaxInflight, 65535)
 	positive("max_queued", c.MaxQueued, 1<<24)
+	positive("max_queued_bytes", c.MaxQueuedBytes, 1<<40)
 	if c.MaxOutput < 4*flushAt || c.MaxOutput > 1<<30 {
 		errs = append(errs, fmt.Errorf("max_output: %d is not between 256 KiB and 1 GiB", c.MaxOutput))
 	}

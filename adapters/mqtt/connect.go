@@ -111,7 +111,7 @@ func (s *session) accept(p *wire.Connect) (wire.Connack, error) {
 	cfg := &s.srv.cfg
 	s.maxPacket = int(p.Properties.Num(wire.MaximumPacketSize, 0))
 	window := min(cfg.MaxInflight, int(p.Properties.Num(wire.ReceiveMaximum, 65535)))
-	s.outbox.init(window, cfg.MaxQueued)
+	s.outbox.init(window, cfg)
 	s.ring.limit = cfg.ReceiveMaximum
 	s.publisher.aliases = aliases{max: cfg.TopicAliases}
 	if s.version < wire.V5 {

@@ -15,7 +15,9 @@ type outbox struct {
 	inflight  int
 	queue     []waiting
 	plain     int // of the queue, those of plain subscriptions
+	bytes     int // their payloads
 	maxQueued int
+	maxBytes  int
 }
 
 // flight is a message that waits for its PUBACK.
@@ -67,7 +69,14 @@ const (
 	overflow         // the queue is full
 )
 
-func (o *outbox) init(window, maxQueued int) { o.window, o.maxQueued = window, maxQueued }
+func (o *outbox) init(window int, cfg *Config) {
+	o.window, o.maxQueued, o.maxBytes = window, cfg.MaxQueued, cfg.MaxQueuedBytes
+}
+
+// full tells whether a plain subscription may queue no more. One message fits always.
+func (o *outbox) full(size int) bool {
+	return o.plain >= o.maxQueued || o.plain > 0 && o.bytes+size > o.maxBytes
+}
 
 // push appends the packet, or queues it. congested says that the socket is behind.
 // Spec: MQTT5 3.3.4 [MQTT-3.3.4-9]; MQTT5 4.9.0 [MQTT-4.9.0-2]
@@ -82,7 +91,7 @@ func (o *outbox) push(dst []byte, s *session, m *outgoing, f wire.Forward, l lea
 		return o.send(dst, s, m, f, l), sent
 	case f.QoS == 0 && l.member == nil:
 		return dst, dropped
-	case l.member == nil && o.plain >= o.maxQueued:
+	case l.member == nil && o.full(len(m.Payload)):
 		return dst, overflow
 	}
 	if congested {
@@ -92,6 +101,7 @@ func (o *outbox) push(dst []byte, s *session, m *outgoing, f wire.Forward, l lea
 	o.queue = append(o.queue, waiting{m.keep(), f, l})
 	if l.member == nil {
 		o.plain++
+		o.bytes += len(m.Payload)
 	}
 	return dst, queued
 }
@@ -181,5 +191,6 @@ func (o *outbox) drop(m *member) {
 func (o *outbox) forget(w *waiting) {
 	if w.lease.member == nil {
 		o.plain--
+		o.bytes -= len(w.msg.Payload)
 	}
 }

@@ -171,7 +171,9 @@ func (m *member) entry(h *handover, d *engine.Delivery) {
 		s.srv.log.Warn("entry not readable for a group", "topic", d.Partition.Topic().Name().String(), "offset", e.Base, "err", err)
 		s.srv.metrics.noTopic.Add(float64(e.Count))
 		for off := e.Base; off < e.End(); off++ {
-			m.skip(d, off)
+			if !contains(d.Acked, off) {
+				m.skip(d, off)
+			}
 		}
 		return
 	}

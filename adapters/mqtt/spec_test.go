@@ -172,7 +172,7 @@ func limitsTable() string {
 	row("user properties of a packet", c.MaxUserProps, "0x97")
 	row("publishes that wait for their PUBACK", c.ReceiveMaximum, "v5: 0x93; v3: the socket is not read until there is room")
 	row("deliveries that wait for the client's PUBACK", fmt.Sprintf("%d, or the client's receive maximum", c.MaxInflight), "further ones queue")
-	row("queued deliveries of plain subscriptions", c.MaxQueued, "v5: 0x97; closed")
+	row("queued deliveries of plain subscriptions", fmt.Sprintf("%d, %d MiB", c.MaxQueued, c.MaxQueuedBytes>>20), "v5: 0x97; closed")
 	row("messages of a group that a member holds", memberCredit, "the group gives to others")
 	row("bytes the client has not read", fmt.Sprintf("%d MiB", c.MaxOutput>>20), "from half on QoS 0 is dropped and the rest queues; a client that goes on asking without reading is closed")
 	return b.String()
