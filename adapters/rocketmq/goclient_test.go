@@ -203,13 +203,12 @@ func TestS3_16_FreshTopic(t *testing.T) {
 	}
 }
 
-// owners sends rounds of one message into each queue until the consumers share the queues as wanted, and then one more
-// in which each queue has one owner.
-func owners(t *testing.T, g *gateway, in inbox, want []int) {
+// rounds returns a function that sends one message into each of eight queues and tells how many queues each consumer has.
+func rounds(t *testing.T, g *gateway, in inbox) func() []int {
 	t.Helper()
 	p := goProducer(t, g, producer.WithQueueSelector(producer.NewManualQueueSelector()))
 	round := 0
-	shares := func() []int {
+	return func() []int {
 		round++
 		for i := range 8 {
 			m := primitive.NewMessage("T", fmt.Append(nil, round))
@@ -230,6 +229,12 @@ func owners(t *testing.T, g *gateway, in inbox, want []int) {
 		slices.Reverse(sorted)
 		return sorted
 	}
+}
+
+// owners waits until the consumers share the queues as wanted, and checks that then each queue has one owner.
+func owners(t *testing.T, g *gateway, in inbox, want []int) {
+	t.Helper()
+	shares := rounds(t, g, in)
 	eventually(t, fmt.Sprintf("queues per consumer %v", want), 20*time.Second, func() bool { return slices.Equal(shares(), want) })
 	in.quiet(t, 100*time.Millisecond)
 	// Spec: S3.14: each queue has one owner: nothing comes twice.
@@ -270,26 +275,18 @@ func TestS3_14_Allocation(t *testing.T) {
 func TestNoticeOnLeave(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, nil)
-	topic := g.Topic(t, "T", 8)
+	g.Topic(t, "T", 8)
 	in := make(inbox, 100)
 	goPush(t, g, in, "a", "g", "T", "*")
 	stop := goPush(t, g, in, "b", "g", "T", "*")
-	grp, err := topic.Group("g")
-	if err != nil {
-		t.Fatal(err)
-	}
-	holders := func() map[string]bool {
-		m := map[string]bool{}
-		for i := range topic.Logs() {
-			m[grp.Lease(i)] = true
-		}
-		return m
-	}
-	eventually(t, "both consumers pull", 10*time.Second, func() bool { return len(holders()) == 2 && !holders()[""] })
+	shares := rounds(t, g, in)
+	eventually(t, "both have four queues", 20*time.Second, func() bool { return slices.Equal(shares(), []int{4, 4}) })
 	began := time.Now()
 	stop()
-	eventually(t, "one consumer has all queues", 10*time.Second, func() bool { return len(holders()) == 1 })
-	t.Logf("taken over in %v", time.Since(began))
+	eventually(t, "one has all queues", 10*time.Second, func() bool { return slices.Equal(shares(), []int{8}) })
+	if d := time.Since(began); d > 10*time.Second {
+		t.Errorf("taken over in %v", d)
+	}
 }
 
 // An orderly group keeps the order of each queue.
