@@ -3,6 +3,7 @@ package mqtt
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"isthmus/adapters/mqtt/wire"
@@ -27,6 +28,22 @@ func (s *Server) follow(ctx context.Context) {
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// waited is a context that tells when somebody first waits for its end. Engine.Follow does so once it has its place
+// in the logs.
+type waited struct {
+	context.Context
+	begun chan struct{}
+	once  sync.Once
+}
+
+func newWaited(ctx context.Context) *waited { return &waited{Context: ctx, begun: make(chan struct{})} }
+
+// Done implements context.Context.
+func (w *waited) Done() <-chan struct{} {
+	w.once.Do(func() { close(w.begun) })
+	return w.Context.Done()
 }
 
 // fanout gives each committed message to the clients whose filters match. One goroutine owns it.
