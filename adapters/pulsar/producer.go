@@ -91,7 +91,7 @@ func (s *session) newProducer(q *wire.Producer) (*producer, error) {
 		}
 	}
 	p := &producer{sess: s, id: q.ProducerID, name: q.Name, topic: t.topic, part: t.partition(), encrypted: q.Encrypted,
-		byKey: byKey(t.topic)}
+		byKey: t.topic.ByKey()}
 	if p.name == "" {
 		p.name = s.srv.newName()
 	}

@@ -6,7 +6,6 @@ import (
 
 	"isthmus/adapters/pulsar/wire"
 	"isthmus/core"
-	"isthmus/core/engine"
 )
 
 // scattered is one message of a batch on its way to the partition of its key. Owned by the reader, reused.
@@ -14,19 +13,6 @@ type scattered struct {
 	single wire.Single
 	key    []byte
 	at     int32
-}
-
-// byKey tells whether a topic places keyed messages itself. It asks for the place of a few keys: a client's choice of
-// partition 0 stands for all of them exactly when it does not.
-func byKey(t *engine.Topic) bool {
-	var key [1]byte
-	for i := range byte(32) {
-		key[0] = i
-		if t.Logs() > 1 && t.Place(key[:], true, 0) != 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // scatter stores a batch on a topic that places by key. A batch whose messages belong to one partition is stored there as it

@@ -27,18 +27,6 @@ func (b *bed) placed(t testing.TB, name string, partitions int32) *engine.Topic 
 	return topic
 }
 
-func TestByKeyIsFoundOut(t *testing.T) {
-	b := newBed(t, setup{})
-	for i, n := range []int32{1, 2, 3, 11, 64} {
-		if !byKey(b.placed(t, fmt.Sprint("by", i), n)) && n > 1 {
-			t.Errorf("%d partitions by key", n)
-		}
-		if byKey(b.Topic(t, fmt.Sprint("plain", i), n)) {
-			t.Errorf("%d partitions by choice", n)
-		}
-	}
-}
-
 // On a topic that places by key every key lies in one partition, in order, whatever the client chose and however it batched.
 func TestBatchesArePlacedByKey(t *testing.T) {
 	b := newBed(t, setup{})

@@ -80,6 +80,9 @@ func (t *Topic) Name() core.TopicName { return t.name }
 // Alias returns the declared name of the topic in a protocol, or "".
 func (t *Topic) Alias(protocol string) string { return t.shape.Load().names[protocol] }
 
+// ByKey tells whether the topic places keyed messages itself, whatever partition the client chose.
+func (t *Topic) ByKey() bool { return t.shape.Load().byKey && len(t.logs) > 1 }
+
 // Partitions is the declared count; 0 = unpartitioned.
 func (t *Topic) Partitions() int32 { return t.partitions }
 
