@@ -184,6 +184,37 @@ func TestTakeOverWaitsUntilTheOldOneIsGone(t *testing.T) {
 	}
 }
 
+// A device whose network stutters connects many times at once: one connection stays, and it works.
+func TestManyConnectAtOnceUnderOneClientID(t *testing.T) {
+	b := newBed(t, nil)
+	const n = 20
+	ended := make(chan *client, n)
+	for i := range n {
+		c := b.client(fmt.Sprintf("connection %d", i), wire.V311)
+		c.send("CONNECT id=same clean")
+		go func() {
+			if got := c.read(10 * time.Second); got != "CONNACK 00" {
+				t.Errorf("not let in: %s", got)
+			}
+			c.send("PINGREQ")
+			for got := c.read(time.Minute); got == "PINGRESP"; got = c.read(time.Minute) {
+			}
+			ended <- c
+		}()
+	}
+	for range n - 1 {
+		<-ended
+	}
+	b.server.clients.mu.Lock()
+	left := len(b.server.clients.by)
+	b.server.clients.mu.Unlock()
+	if left != 1 {
+		t.Errorf("%d sessions are left", left)
+	}
+	b.stop() // the last one ends with the server
+	<-ended
+}
+
 // Spec: MQTT5 3.1.2.10 [MQTT-3.1.2-22]; MQTT3 3.1.2.10 [MQTT-3.1.2-24]
 func TestKeepAliveEndsTheSilent(t *testing.T) {
 	bothVersions(t, func(t *testing.T, v wire.Version) {
