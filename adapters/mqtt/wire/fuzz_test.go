@@ -10,6 +10,9 @@ func FuzzPacket(f *testing.F) {
 	for _, g := range golden {
 		f.Add(unhex(f, g.hex), byte(g.v))
 	}
+	for _, r := range refused {
+		f.Add(unhex(f, r.hex), byte(r.v))
+	}
 	f.Fuzz(func(t *testing.T, b []byte, version byte) {
 		v := Version(version)
 		if v != V31 && v != V311 {

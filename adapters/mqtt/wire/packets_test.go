@@ -203,78 +203,79 @@ func TestTruncatedAtEveryByte(t *testing.T) {
 }
 
 // What a peer may send that must be refused, with the reason it is told.
+var refused = []struct {
+	name string
+	v    Version
+	hex  string
+	want Reason
+}{
+	// Spec: MQTT5 2.1.3 [MQTT-2.1.3-1]
+	{"reserved type", V311, "00 00", MalformedPacket},
+	{"PINGREQ with flags", V311, "c1 00", MalformedPacket},
+	{"SUBSCRIBE with flags 0", V311, "80 06 0001 0001 61 00", MalformedPacket},
+	// Spec: MQTT5 1.5.5 [MQTT-1.5.5-1]
+	{"remaining length of five bytes", V311, "c0 80 80 80 80 01", MalformedPacket},
+	{"remaining length longer than needed", V311, "c0 80 00", MalformedPacket},
+	{"packet over the limit", V311, "30 ff ff ff 7f", PacketTooLarge},
+	// Spec: MQTT5 3.1.2.3 [MQTT-3.1.2-3]
+	{"reserved connect flag", V311, "10 0d 0004 4d515454 04 03 003c 0001 61", MalformedPacket},
+	// Spec: MQTT5 3.1.2.6 [MQTT-3.1.2-11]; MQTT5 3.1.2.7 [MQTT-3.1.2-13]
+	{"will QoS without will", V311, "10 0d 0004 4d515454 04 0a 003c 0001 61", MalformedPacket},
+	{"will retain without will", V311, "10 0d 0004 4d515454 04 22 003c 0001 61", MalformedPacket},
+	// Spec: MQTT5 3.1.2.6 [MQTT-3.1.2-12]
+	{"will QoS 3", V311, "10 12 0004 4d515454 04 1e 003c 0001 61 0001 77 0000", MalformedPacket},
+	// Spec: MQTT3 3.1.2.9 [MQTT-3.1.2-22]
+	{"3.1.1 password without user", V311, "10 10 0004 4d515454 04 42 003c 0001 61 0001 70", MalformedPacket},
+	{"bytes after CONNECT", V311, "10 0e 0004 4d515454 04 02 003c 0001 61 00", MalformedPacket},
+	{"wrong protocol name", V311, "10 0d 0004 4d515458 04 02 003c 0001 61", ProtocolError},
+	{"unknown level", V311, "10 0d 0004 4d515454 06 02 003c 0001 61", UnsupportedVersion},
+	// Spec: MQTT5 1.5.4 [MQTT-1.5.4-1] [MQTT-1.5.4-2]
+	{"user name not UTF-8", V311, "10 10 0004 4d515454 04 82 003c 0001 61 0001 ff", MalformedPacket},
+	{"client id with NUL", V311, "10 0d 0004 4d515454 04 02 003c 0001 00", MalformedPacket},
+	{"surrogate in client id", V311, "10 0f 0004 4d515454 04 02 003c 0003 eda080", MalformedPacket},
+	{"receive maximum twice", V5, "10 14 0004 4d515454 05 02 003c 06 210001 210001 0001 61", ProtocolError},
+	{"receive maximum 0", V5, "10 11 0004 4d515454 05 02 003c 03 210000 0001 61", ProtocolError},
+	{"maximum packet size 0", V5, "10 13 0004 4d515454 05 02 003c 05 2700000000 0001 61", ProtocolError},
+	{"request problem information 2", V5, "10 10 0004 4d515454 05 02 003c 02 1702 0001 61", ProtocolError},
+	{"auth data without method", V5, "10 12 0004 4d515454 05 02 003c 04 160001 78 0001 61", ProtocolError},
+	{"property crosses the list's end", V5, "10 10 0004 4d515454 05 02 003c 02 2100 01 0001", MalformedPacket},
+	// Spec: MQTT5 3.3.1.1 [MQTT-3.3.1-2]; MQTT5 3.3.1.2 [MQTT-3.3.1-4]
+	{"QoS 3", V311, "36 05 0001 61 0001", MalformedPacket},
+	{"DUP at QoS 0", V311, "38 03 0001 61", MalformedPacket},
+	// Spec: MQTT5 2.2.1 [MQTT-2.2.1-3]
+	{"packet id 0", V311, "32 05 0001 61 0000", ProtocolError},
+	// Spec: MQTT5 3.3.2.1 [MQTT-3.3.2-2]; MQTT5 4.7.3 [MQTT-4.7.3-1]
+	{"topic with wildcard", V311, "30 03 0001 23", MalformedPacket},
+	{"empty topic", V311, "30 02 0000", MalformedPacket},
+	{"empty topic without alias", V5, "30 03 0000 00", MalformedPacket},
+	{"topic not UTF-8", V311, "30 04 0002 c3 28", MalformedPacket},
+	{"33 levels", V311, "30 22 0020 " + strings.Repeat("2f", 32), TopicNameInvalid},
+	{"message expiry twice", V5, "30 0e 0001 61 0a 0200000001 0200000001", ProtocolError},
+	{"payload format 2", V5, "30 06 0001 61 02 0102", ProtocolError},
+	// Spec: MQTT5 3.3.2.3.5 [MQTT-3.3.2-14]
+	{"wildcard in response topic", V5, "30 08 0001 61 04 08 0001 23", ProtocolError},
+	{"property of another packet", V5, "30 07 0001 61 03 210001", ProtocolError},
+	{"unknown property", V5, "30 06 0001 61 02 7f01", MalformedPacket},
+	{"unknown PUBACK reason", V5, "40 03 0001 7f", ProtocolError},
+	{"PUBACK reason of CONNACK", V5, "40 03 0001 85", ProtocolError},
+	// Spec: MQTT5 3.8.3 [MQTT-3.8.3-2]
+	{"SUBSCRIBE without filter", V311, "82 02 0001", ProtocolError},
+	{"SUBSCRIBE without options", V5, "82 06 0001 00 0001 61", MalformedPacket},
+	// Spec: MQTT5 3.8.3.1 [MQTT-3.8.3-5]
+	{"subscription QoS 3", V311, "82 06 0001 0001 61 03", MalformedPacket},
+	{"reserved subscription options", V5, "82 07 0001 00 0001 61 40", MalformedPacket},
+	{"retain handling 3", V5, "82 07 0001 00 0001 61 30", ProtocolError},
+	{"subscription identifier 0", V5, "82 09 0001 02 0b00 0001 61 00", ProtocolError},
+	{"two subscription identifiers", V5, "82 0b 0001 04 0b01 0b02 0001 61 00", ProtocolError},
+	// Spec: MQTT5 3.10.3 [MQTT-3.10.3-2]
+	{"UNSUBSCRIBE without filter", V311, "a2 02 0001", ProtocolError},
+	{"PINGREQ with a body", V311, "c0 01 00", MalformedPacket},
+	{"3.1.1 DISCONNECT with a body", V311, "e0 01 00", MalformedPacket},
+	{"user property not UTF-8", V5, "e0 09 00 07 26 0001 ff 0001 61", MalformedPacket},
+}
+
 func TestRefused(t *testing.T) {
-	tests := []struct {
-		name string
-		v    Version
-		hex  string
-		want Reason
-	}{
-		// Spec: MQTT5 2.1.3 [MQTT-2.1.3-1]
-		{"reserved type", V311, "00 00", MalformedPacket},
-		{"PINGREQ with flags", V311, "c1 00", MalformedPacket},
-		{"SUBSCRIBE with flags 0", V311, "80 06 0001 0001 61 00", MalformedPacket},
-		// Spec: MQTT5 1.5.5 [MQTT-1.5.5-1]
-		{"remaining length of five bytes", V311, "c0 80 80 80 80 01", MalformedPacket},
-		{"remaining length longer than needed", V311, "c0 80 00", MalformedPacket},
-		{"packet over the limit", V311, "30 ff ff ff 7f", PacketTooLarge},
-		// Spec: MQTT5 3.1.2.3 [MQTT-3.1.2-3]
-		{"reserved connect flag", V311, "10 0d 0004 4d515454 04 03 003c 0001 61", MalformedPacket},
-		// Spec: MQTT5 3.1.2.6 [MQTT-3.1.2-11]; MQTT5 3.1.2.7 [MQTT-3.1.2-13]
-		{"will QoS without will", V311, "10 0d 0004 4d515454 04 0a 003c 0001 61", MalformedPacket},
-		{"will retain without will", V311, "10 0d 0004 4d515454 04 22 003c 0001 61", MalformedPacket},
-		// Spec: MQTT5 3.1.2.6 [MQTT-3.1.2-12]
-		{"will QoS 3", V311, "10 12 0004 4d515454 04 1e 003c 0001 61 0001 77 0000", MalformedPacket},
-		// Spec: MQTT3 3.1.2.9 [MQTT-3.1.2-22]
-		{"3.1.1 password without user", V311, "10 10 0004 4d515454 04 42 003c 0001 61 0001 70", MalformedPacket},
-		{"bytes after CONNECT", V311, "10 0e 0004 4d515454 04 02 003c 0001 61 00", MalformedPacket},
-		{"wrong protocol name", V311, "10 0d 0004 4d515458 04 02 003c 0001 61", ProtocolError},
-		{"unknown level", V311, "10 0d 0004 4d515454 06 02 003c 0001 61", UnsupportedVersion},
-		// Spec: MQTT5 1.5.4 [MQTT-1.5.4-1] [MQTT-1.5.4-2]
-		{"user name not UTF-8", V311, "10 10 0004 4d515454 04 82 003c 0001 61 0001 ff", MalformedPacket},
-		{"client id with NUL", V311, "10 0d 0004 4d515454 04 02 003c 0001 00", MalformedPacket},
-		{"surrogate in client id", V311, "10 0f 0004 4d515454 04 02 003c 0003 eda080", MalformedPacket},
-		{"receive maximum twice", V5, "10 14 0004 4d515454 05 02 003c 06 210001 210001 0001 61", ProtocolError},
-		{"receive maximum 0", V5, "10 11 0004 4d515454 05 02 003c 03 210000 0001 61", ProtocolError},
-		{"maximum packet size 0", V5, "10 13 0004 4d515454 05 02 003c 05 2700000000 0001 61", ProtocolError},
-		{"request problem information 2", V5, "10 10 0004 4d515454 05 02 003c 02 1702 0001 61", ProtocolError},
-		{"auth data without method", V5, "10 12 0004 4d515454 05 02 003c 04 160001 78 0001 61", ProtocolError},
-		{"property crosses the list's end", V5, "10 10 0004 4d515454 05 02 003c 02 2100 01 0001", MalformedPacket},
-		// Spec: MQTT5 3.3.1.1 [MQTT-3.3.1-2]; MQTT5 3.3.1.2 [MQTT-3.3.1-4]
-		{"QoS 3", V311, "36 05 0001 61 0001", MalformedPacket},
-		{"DUP at QoS 0", V311, "38 03 0001 61", MalformedPacket},
-		// Spec: MQTT5 2.2.1 [MQTT-2.2.1-3]
-		{"packet id 0", V311, "32 05 0001 61 0000", ProtocolError},
-		// Spec: MQTT5 3.3.2.1 [MQTT-3.3.2-2]; MQTT5 4.7.3 [MQTT-4.7.3-1]
-		{"topic with wildcard", V311, "30 03 0001 23", MalformedPacket},
-		{"empty topic", V311, "30 02 0000", MalformedPacket},
-		{"empty topic without alias", V5, "30 03 0000 00", MalformedPacket},
-		{"topic not UTF-8", V311, "30 04 0002 c3 28", MalformedPacket},
-		{"33 levels", V311, "30 22 0020 " + strings.Repeat("2f", 32), TopicNameInvalid},
-		{"message expiry twice", V5, "30 0e 0001 61 0a 0200000001 0200000001", ProtocolError},
-		{"payload format 2", V5, "30 06 0001 61 02 0102", ProtocolError},
-		// Spec: MQTT5 3.3.2.3.5 [MQTT-3.3.2-14]
-		{"wildcard in response topic", V5, "30 08 0001 61 04 08 0001 23", ProtocolError},
-		{"property of another packet", V5, "30 07 0001 61 03 210001", ProtocolError},
-		{"unknown property", V5, "30 06 0001 61 02 7f01", MalformedPacket},
-		{"unknown PUBACK reason", V5, "40 03 0001 7f", ProtocolError},
-		{"PUBACK reason of CONNACK", V5, "40 03 0001 85", ProtocolError},
-		// Spec: MQTT5 3.8.3 [MQTT-3.8.3-2]
-		{"SUBSCRIBE without filter", V311, "82 02 0001", ProtocolError},
-		{"SUBSCRIBE without options", V5, "82 06 0001 00 0001 61", MalformedPacket},
-		// Spec: MQTT5 3.8.3.1 [MQTT-3.8.3-5]
-		{"subscription QoS 3", V311, "82 06 0001 0001 61 03", MalformedPacket},
-		{"reserved subscription options", V5, "82 07 0001 00 0001 61 40", MalformedPacket},
-		{"retain handling 3", V5, "82 07 0001 00 0001 61 30", ProtocolError},
-		{"subscription identifier 0", V5, "82 09 0001 02 0b00 0001 61 00", ProtocolError},
-		{"two subscription identifiers", V5, "82 0b 0001 04 0b01 0b02 0001 61 00", ProtocolError},
-		// Spec: MQTT5 3.10.3 [MQTT-3.10.3-2]
-		{"UNSUBSCRIBE without filter", V311, "a2 02 0001", ProtocolError},
-		{"PINGREQ with a body", V311, "c0 01 00", MalformedPacket},
-		{"3.1.1 DISCONNECT with a body", V311, "e0 01 00", MalformedPacket},
-		{"user property not UTF-8", V5, "e0 09 00 07 26 0001 ff 0001 61", MalformedPacket},
-	}
-	for _, tt := range tests {
+	for _, tt := range refused {
 		t.Run(tt.name, func(t *testing.T) {
 			b := unhex(t, tt.hex)
 			if tt.want != PacketTooLarge && len(b) > 2 && b[1] < 0x80 {
