@@ -1,44 +1,16 @@
 package rocketmq
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"isthmus/adapters/ledger"
 )
 
-var update = flag.Bool("update", false, "write docs/rocketmq.md from the ledger")
-
-// duty and feature are the rows of testdata/spec.txt.
-type duty struct{ id, state, where, test, what string }
-type feature struct{ name, state, note string }
-
-func readLedger(t *testing.T) (duties []duty, features []feature) {
-	text, err := os.ReadFile("testdata/spec.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, line := range strings.Split(string(text), "\n") {
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		f := strings.Split(line, "|")
-		for j := range f {
-			f[j] = strings.TrimSpace(f[j])
-		}
-		switch {
-		case f[0] == "duty" && len(f) == 6:
-			duties = append(duties, duty{f[1], f[2], f[3], f[4], f[5]})
-		case f[0] == "feature" && len(f) == 4:
-			features = append(features, feature{f[1], f[2], f[3]})
-		default:
-			t.Fatalf("testdata/spec.txt:%d: %q", i+1, line)
-		}
-	}
-	return duties, features
+func readLedger(t *testing.T) ledger.Ledger {
+	return ledger.Read(t, map[string]int{"feature": 3, "duty": 5})
 }
 
 var (
@@ -46,11 +18,10 @@ var (
 	constant  = regexp.MustCompile(`^(\w+\.)?([A-Z0-9_]+=\d+)$`)
 	class     = regexp.MustCompile(`^[A-Z]\w+`)
 	beside    = regexp.MustCompile(`@5\.x|\([^)]*\)`)
-	testName  = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 )
 
-// ids reads what a Spec: comment cites: RequestCode.NAME=1, NAME=2; Class.method; S3.1.
-func ids(spec string) (out []string) {
+// cites reads what a Spec: comment cites: RequestCode.NAME=1, NAME=2; Class.method; S3.1.
+func cites(spec string) (out []string) {
 	for part := range strings.SplitSeq(beside.ReplaceAllString(spec, ""), ";") {
 		part, protocol := strings.CutPrefix(strings.TrimSpace(part), "RocketMQ ")
 		prefix := ""
@@ -71,71 +42,14 @@ func ids(spec string) (out []string) {
 	return out
 }
 
-func cited(t *testing.T) (found map[string]string, tests map[string]bool) {
-	found, tests = map[string]string{}, map[string]bool{}
-	files, _ := filepath.Glob("*.go")
-	more, _ := filepath.Glob("wire/*.go")
-	for _, f := range append(files, more...) {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range testName.FindAllStringSubmatch(string(text), -1) {
-			tests[m[1]] = true
-		}
-		for line := range strings.Lines(string(text)) {
-			if _, spec, ok := strings.Cut(line, "// Spec: "); ok {
-				for _, id := range ids(strings.TrimSpace(spec)) {
-					found[id] = f
-				}
-			}
-		}
-	}
-	return found, tests
-}
-
-// The ledger and the code say the same: what a comment cites stands in the ledger; what the ledger calls kept is cited
-// somewhere, in a file that exists, and has a test that exists.
-func TestLedgerReadsBothWays(t *testing.T) {
-	duties, _ := readLedger(t)
-	found, tests := cited(t)
-	known := map[string]bool{}
-	for _, d := range duties {
-		if known[d.id] {
-			t.Errorf("%s stands twice", d.id)
-		}
-		known[d.id] = true
-		switch d.state {
-		case "no":
-			continue
-		case "yes", "partial":
-		default:
-			t.Errorf("%s: state %q", d.id, d.state)
-		}
-		if _, err := os.Stat(d.where); err != nil {
-			t.Errorf("%s: %v", d.id, err)
-		}
-		if !tests[d.test] {
-			t.Errorf("%s: there is no %s", d.id, d.test)
-		}
-		if found[d.id] == "" {
-			t.Errorf("%s is cited nowhere", d.id)
-		}
-	}
-	for id, file := range found {
-		if !known[id] {
-			t.Errorf("%s is cited in %s and not in the ledger", id, file)
-		}
-	}
-}
+func TestLedgerReadsBothWays(t *testing.T) { readLedger(t).Check(t, cites) }
 
 // Every code of the dispatch table is in the ledger as kept, and no other is.
 func TestDispatchIsTheLedger(t *testing.T) {
-	duties, _ := readLedger(t)
 	kept := map[string]string{}
-	for _, d := range duties {
-		if _, n, ok := strings.Cut(d.id, "="); ok && strings.HasPrefix(d.id, "RequestCode.") {
-			kept[n] = d.id + " " + d.where
+	for _, d := range readLedger(t).Duties() {
+		if _, n, ok := strings.Cut(d.ID, "="); ok && strings.HasPrefix(d.ID, "RequestCode.") {
+			kept[n] = d.ID + " " + d.Where
 		}
 	}
 	for code := range int32(1000) {
@@ -147,34 +61,21 @@ func TestDispatchIsTheLedger(t *testing.T) {
 	}
 }
 
-// The support table is printed, never typed.
-func TestSupportTableIsPrinted(t *testing.T) {
-	const path = "../../docs/rocketmq.md"
-	want := supportTable(t)
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil || string(got) != want {
-		t.Fatalf("docs/rocketmq.md is not what the ledger says (%v): run go test ./adapters/rocketmq -run SupportTable -update", err)
-	}
-}
+func TestSupportTableIsPrinted(t *testing.T) { ledger.Printed(t, "rocketmq.md", supportTable(t)) }
 
 func supportTable(t *testing.T) string {
-	duties, features := readLedger(t)
+	rows := readLedger(t)
 	var b strings.Builder
 	b.WriteString(supportHead)
 	b.WriteString("| | | |\n|---|---|---|\n")
-	for _, f := range features {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", f.name, f.state, f.note)
+	for _, f := range rows["feature"] {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", f[0], f[1], f[2])
 	}
 	b.WriteString("\n## Requests\n\nAny other request is answered with code 3.\n\n| code | name | | |\n|---|---|---|---|\n")
-	for _, d := range duties {
-		if name, ok := strings.CutPrefix(d.id, "RequestCode."); ok {
+	for _, d := range rows.Duties() {
+		if name, ok := strings.CutPrefix(d.ID, "RequestCode."); ok {
 			name, n, _ := strings.Cut(name, "=")
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", n, name, d.state, d.what)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", n, name, d.State, d.What)
 		}
 	}
 	fmt.Fprintf(&b, supportTail, maxMessages, maxBytes>>10, maxHeld, maxInflated>>20, outLimit>>20)
