@@ -10,6 +10,7 @@ import (
 // committed is called by committer goroutines when publishes of this client are durable: the acks are built and
 // tried on the socket right here, which saves waking a goroutine per connection and commit.
 // Invariant I1: this, and a refusal, are the only ways to a PUBACK.
+// Spec: MQTT5 2.2.1 [MQTT-2.2.1-5]
 func (s *session) committed(rs []engine.Receipt) {
 	var failure error
 	if _, err := s.out.Append(func(dst []byte) []byte {

@@ -15,7 +15,7 @@ import (
 // CONNECT, versions 3.1, 3.1.1 and 5.
 // Declined: sessions that outlive the connection (v5 is told session expiry 0, v3 session present 0), QoS 2 and
 // retained messages (v5 is told so), enhanced authentication (0x8C). A will is checked and not sent.
-// Spec: MQTT5 3.1, 3.2; MQTT3 3.1, 3.2
+// Spec: MQTT5 3.1, 3.2 [MQTT-3.1.2-4] [MQTT-3.1.3-5] [MQTT-3.2.0-1] [MQTT-3.2.2-2]; MQTT3 3.1, 3.2
 func (s *Server) connect(ctx context.Context, c net.Conn, in *input, out *serve.Out) (*session, error) {
 	ss := &session{
 		srv: s, ctx: ctx, conn: c, in: in, out: out, limits: &s.limits,
@@ -75,6 +75,7 @@ func (s *session) readConnect(p *wire.Connect) error {
 
 func (s *session) authenticate(p *wire.Connect) error {
 	if p.Properties.Has(wire.AuthMethod) {
+		// Spec: MQTT5 4.12.0 [MQTT-4.12.0-1]
 		return refuse(wire.BadAuthMethod, "enhanced authentication")
 	}
 	var err error
@@ -122,7 +123,7 @@ func (s *session) accept(p *wire.Connect) (wire.Connack, error) {
 }
 
 // announce tells a version 5 client what this server does differently from the defaults of the standard.
-// Spec: MQTT5 3.2.2.3
+// Spec: MQTT5 3.2.2.3 [MQTT-3.2.2-9]
 func (s *session) announce(p *wire.Connect, ack *wire.Connack) {
 	cfg, props := &s.srv.cfg, &ack.Properties
 	if p.Properties.Num(wire.SessionExpiry, 0) != 0 {

@@ -146,6 +146,7 @@ func (o *outbox) ack(id uint16) (lease, bool) {
 }
 
 // drain sends from the queue while there is room. more tells that it stopped for the number of bytes alone.
+// Spec: MQTT5 4.6.0 [MQTT-4.6.0-5]
 func (o *outbox) drain(dst []byte, s *session, now func() int64) (_ []byte, d drained, more bool) {
 	i := 0
 	for ; i < len(o.queue); i++ {

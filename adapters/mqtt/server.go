@@ -92,6 +92,7 @@ func (s *Server) serve(ctx context.Context, c net.Conn) {
 	out := serve.NewOut(c, s.cfg.MaxOutput+s.limits.Packet) // one message may be larger than MaxOutput
 	ss, err := s.connect(ctx, c, in, out)
 	if err != nil {
+		// Spec: MQTT5 3.2.2.2 [MQTT-3.2.2-7]
 		s.log.Debug("connection refused", "conn", c.RemoteAddr().String(), "err", err)
 		out.Close(linger)
 		in.release()

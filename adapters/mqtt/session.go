@@ -148,7 +148,7 @@ func (s *session) end() {
 }
 
 // farewell is the DISCONNECT of the server, which version 3 does not have.
-// Spec: MQTT5 4.13.1 [MQTT-4.13.1-1]; MQTT5 3.14
+// Spec: MQTT5 4.13.1 [MQTT-4.13.1-1]; MQTT5 3.14 [MQTT-3.14.0-1]
 func (s *session) farewell(why error) {
 	if s.version < wire.V5 || errors.Is(why, errGoodbye) || lost(why) {
 		return

@@ -1,150 +1,44 @@
 package mqtt
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"isthmus/adapters/ledger"
 )
 
-var update = flag.Bool("update", false, "write docs/mqtt.md from the ledger")
-
-// duty and feature are the rows of testdata/spec.txt.
-type duty struct{ id, state, where, test, what string }
-type feature struct{ name, v3, v5, note string }
-
-func readLedger(t *testing.T) (duties []duty, features []feature) {
-	text, err := os.ReadFile("testdata/spec.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, line := range strings.Split(string(text), "\n") {
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		f := strings.Split(line, "|")
-		for j := range f {
-			f[j] = strings.TrimSpace(f[j])
-		}
-		switch {
-		case f[0] == "duty" && len(f) == 6:
-			duties = append(duties, duty{f[1], f[2], f[3], f[4], f[5]})
-		case f[0] == "feature" && len(f) == 5:
-			features = append(features, feature{f[1], f[2], f[3], f[4]})
-		default:
-			t.Fatalf("testdata/spec.txt:%d: %q", i+1, line)
-		}
-	}
-	return duties, features
+func readLedger(t *testing.T) ledger.Ledger {
+	return ledger.Read(t, map[string]int{"feature": 4, "duty": 5})
 }
 
 var statement = regexp.MustCompile(`\[MQTT-([0-9.]+-[0-9]+)\]`)
 
-// cited collects the statements of all Spec: comments of Go files, and the names of tests.
-func cited(t *testing.T) (ids map[string]string, tests map[string]bool) {
-	ids, tests = map[string]string{}, map[string]bool{}
-	files, _ := filepath.Glob("*.go")
-	more, _ := filepath.Glob("wire/*.go")
-	name := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-	for _, f := range append(files, more...) {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.HasSuffix(f, "_test.go") {
-			for _, m := range name.FindAllStringSubmatch(string(text), -1) {
-				tests[m[1]] = true
-			}
-		}
-		for line := range strings.Lines(string(text)) {
-			_, spec, ok := strings.Cut(line, "// Spec: ")
-			if !ok {
-				continue
-			}
-			for part := range strings.SplitSeq(spec, ";") {
-				version, _, _ := strings.Cut(strings.TrimSpace(part), " ")
-				for _, m := range statement.FindAllStringSubmatch(part, -1) {
-					ids[version+" "+m[1]] = f
-				}
-			}
+// cites reads a comment: the version, then the numbers of its statements; a semicolon before the next version.
+func cites(spec string) (ids []string) {
+	for part := range strings.SplitSeq(spec, ";") {
+		version, _, _ := strings.Cut(strings.TrimSpace(part), " ")
+		for _, m := range statement.FindAllStringSubmatch(part, -1) {
+			ids = append(ids, version+" "+m[1])
 		}
 	}
-	return ids, tests
+	return ids
 }
 
-// The ledger and the code say the same: what a comment cites stands in the ledger, what the ledger calls done is in
-// a file that exists and has a test that exists.
-func TestLedgerReadsBothWays(t *testing.T) {
-	duties, _ := readLedger(t)
-	ids, tests := cited(t)
-	known := map[string]bool{}
-	for _, d := range duties {
-		if known[d.id] {
-			t.Errorf("%s stands twice", d.id)
-		}
-		known[d.id] = true
-		switch d.state {
-		case "no", "n.a.":
-			continue
-		case "yes", "partial":
-		default:
-			t.Errorf("%s: state %q", d.id, d.state)
-		}
-		if _, err := os.Stat(d.where); err != nil {
-			t.Errorf("%s: %v", d.id, err)
-		}
-		if script, ok := strings.CutPrefix(d.test, "script "); ok {
-			if _, err := os.Stat("testdata/scripts/" + script + ".txt"); err != nil {
-				t.Errorf("%s: %v", d.id, err)
-			}
-		} else if !tests[d.test] {
-			t.Errorf("%s: there is no %s", d.id, d.test)
-		}
-	}
-	for id, file := range ids {
-		if !known[id] {
-			t.Errorf("%s is cited in %s and not in the ledger", id, file)
-		}
-	}
-}
+func TestLedgerReadsBothWays(t *testing.T) { readLedger(t).Check(t, cites) }
 
-// The support table is printed, never typed.
-func TestSupportTableIsPrinted(t *testing.T) {
-	const path = "../../docs/mqtt.md"
-	want := supportTable(t)
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil || string(got) != want {
-		t.Fatalf("docs/mqtt.md is not what the ledger says (%v): run go test ./adapters/mqtt -run SupportTable -update", err)
-	}
-}
+func TestSupportTableIsPrinted(t *testing.T) { ledger.Printed(t, "mqtt.md", supportTable(t)) }
 
 func supportTable(t *testing.T) string {
-	duties, features := readLedger(t)
+	rows := readLedger(t)
 	var b strings.Builder
 	b.WriteString(supportHead)
 	b.WriteString("| | 3.1 and 3.1.1 | 5 | |\n|---|---|---|---|\n")
-	for _, f := range features {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.name, f.v3, f.v5, f.note)
+	for _, f := range rows["feature"] {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f[0], f[1], f[2], f[3])
 	}
-	count := map[string]int{}
-	for _, d := range duties {
-		count[d.state]++
-	}
-	fmt.Fprintf(&b, "\nOf the server's duties that the ledger follows so far, %d are kept and tested, %d in part, %d not, and %d do not apply. Open:\n\n",
-		count["yes"], count["partial"], count["no"], count["n.a."])
-	for _, d := range duties {
-		if d.state == "no" || d.state == "partial" {
-			fmt.Fprintf(&b, "- %s (%s): %s\n", d.id, d.state, d.what)
-		}
-	}
+	b.WriteString(rows.Open())
 	b.WriteString(limitsTable())
 	return b.String()
 }

@@ -22,7 +22,7 @@ type subscription struct {
 // SUBSCRIBE, all versions.
 // Declined: QoS 2 is granted as 1; there are no retained messages to send.
 // Deviates: $share from a version 3 client is handled as configured (v311_shared).
-// Spec: MQTT5 3.8, 3.9; MQTT3 3.8, 3.9
+// Spec: MQTT5 3.8, 3.9 [MQTT-3.2.2-10] [MQTT-3.8.4-1] [MQTT-3.8.4-2] [MQTT-3.8.4-6]; MQTT3 3.8, 3.9
 func (s *session) subscribe(body []byte) error {
 	var p wire.Subscribe
 	if err := p.Parse(body, s.version, s.limits); err != nil {
@@ -129,7 +129,7 @@ func (s *session) failure(code wire.Reason) wire.Reason {
 }
 
 // UNSUBSCRIBE, all versions.
-// Spec: MQTT5 3.10.4 [MQTT-3.10.4-1]; MQTT5 3.11; MQTT3 3.10, 3.11
+// Spec: MQTT5 3.10.4 [MQTT-3.10.4-1] [MQTT-3.10.4-5]; MQTT5 3.11; MQTT3 3.10, 3.11
 func (s *session) unsubscribe(body []byte) error {
 	var p wire.Unsubscribe
 	if err := p.Parse(body, s.version, s.limits); err != nil {

@@ -7,6 +7,7 @@ import (
 
 // validText: well-formed UTF-8 without U+0000. Surrogates are ill-formed already; U+FEFF is a character like
 // any other.
+// Spec: MQTT5 1.5.4 [MQTT-1.5.4-3]
 func validText(b []byte) bool {
 	for i, c := range b {
 		if c == 0 || c >= utf8.RuneSelf {
