@@ -20,7 +20,7 @@ test: tools ## everything: rooms first, then real clients against the real binar
 	$(TEST) $(ROOMS)
 	$(REAL) ./adapters/rocketmq
 	$(REAL) ./e2e/...
-	ISTHMUS_RACE=1 $(REAL) -count=1 -run 'TestMatrix|TestFleet' ./e2e
+	ISTHMUS_RACE=1 GORACE=halt_on_error=1 $(REAL) -count=1 -run 'TestMatrix|TestFleet' ./e2e
 
 e2e: tools ## only the real clients
 	$(REAL) ./e2e/...
