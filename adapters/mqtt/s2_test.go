@@ -3,6 +3,7 @@ package mqtt
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"isthmus/adapters/mqtt/wire"
@@ -216,4 +217,34 @@ func TestADeletedGroupEndsItsMembers(t *testing.T) {
 	}
 	c.expect("DISCONNECT 83")
 	c.expect("CLOSED")
+}
+
+// Members that come at the same moment, to a group that does not exist yet, all get in, and the group works.
+func TestMembersThatComeAtOnce(t *testing.T) {
+	for range 10 {
+		b := newBed(t, nil)
+		p := b.connected("p", wire.V5)
+		p.publish(3, "devices/7/telemetry")
+		const n = 4
+		var cs []*client
+		for i := range n {
+			cs = append(cs, b.connected(fmt.Sprintf("m%d", i), wire.V5))
+		}
+		var wg sync.WaitGroup
+		for _, c := range cs {
+			wg.Go(func() {
+				c.send("SUBSCRIBE id=1 f=$share/g/devices/+/telemetry,1")
+				c.expect("SUBACK 1 01")
+			})
+		}
+		wg.Wait()
+		p.publish(8*n, "devices/7/telemetry")
+		var all [][]string
+		for _, c := range cs {
+			all = append(all, c.take(8))
+		}
+		onceEach(t, 8*n, all...)
+		b.stop()
+		b.Stop(t)
+	}
 }
