@@ -163,7 +163,7 @@ func (s *session) farewell(why error) {
 // lost tells whether the connection itself failed.
 func lost(err error) bool {
 	var n net.Error
-	return errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &n) || serve.Slow(err)
+	return errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &n) || errors.Is(err, serve.ErrSlow)
 }
 
 // awaitAcks gives publishes that are on their way to the disk the time to be acknowledged before the server leaves.

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"errors"
 	"net"
 	"sync/atomic"
 	"time"
@@ -53,13 +52,6 @@ func (o *Out) farewell(deadline time.Time) {
 	}
 }
 
-// Fail makes every later Append and Flush return err and unblocks a reader of the connection. The first
-// failure stays. Any goroutine may call it.
-func (o *Out) Fail(err error) {
-	o.fail(err)
-	o.c.SetDeadline(time.Unix(1, 0))
-}
-
 func (o *Out) fail(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -67,6 +59,3 @@ func (o *Out) fail(err error) {
 		o.err = err
 	}
 }
-
-// Slow tells whether err is about a client that does not read.
-func Slow(err error) bool { return errors.Is(err, ErrSlow) }
