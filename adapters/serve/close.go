@@ -52,6 +52,13 @@ func (o *Out) farewell(deadline time.Time) {
 	}
 }
 
+// Fail makes every later Append and Flush return err and unblocks a reader of the connection. The first
+// failure stays. Any goroutine may call it.
+func (o *Out) Fail(err error) {
+	o.fail(err)
+	o.c.SetDeadline(time.Unix(1, 0))
+}
+
 func (o *Out) fail(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

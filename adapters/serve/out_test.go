@@ -127,6 +127,21 @@ func TestLimitEndsASlowClient(t *testing.T) {
 	o.Close(0)
 }
 
+// Anybody can end a connection: its reader returns, and nothing more is taken.
+func TestFailUnblocksTheReader(t *testing.T) {
+	ours, _ := pair(t)
+	o := NewOut(ours, 100)
+	var reader sync.WaitGroup
+	reader.Go(func() { ours.Read(make([]byte, 1)) })
+	o.Fail(io.ErrClosedPipe)
+	reader.Wait()
+	o.Fail(io.EOF)
+	if _, err := o.Write([]byte("x")); !errors.Is(err, io.ErrClosedPipe) {
+		t.Fatal(err)
+	}
+	o.Close(0)
+}
+
 // The last words arrive although input was never read, which would otherwise make the kernel send RST.
 func TestCloseIsPolite(t *testing.T) {
 	ours, peer := pair(t)
