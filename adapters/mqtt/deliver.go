@@ -3,7 +3,6 @@ package mqtt
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"isthmus/adapters/mqtt/wire"
@@ -12,38 +11,10 @@ import (
 	"isthmus/routing"
 )
 
-// follow feeds the plain subscriptions with what is committed, until ctx ends. A journal that cannot be read is
-// logged and does not silence the others: following begins again where the log is then.
-func (s *Server) follow(ctx context.Context) {
+// follow feeds the plain subscriptions with what is committed, until ctx ends.
+func (s *Server) follow(ctx context.Context, place *engine.Follower) {
 	f := &fanout{srv: s}
-	for {
-		err := s.eng.Follow(ctx, func() bool { return s.tree.count.Load() > 0 }, f.entries)
-		if ctx.Err() != nil {
-			return
-		}
-		s.log.Error("subscribers miss messages", "err", err)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(time.Second):
-		}
-	}
-}
-
-// waited is a context that tells when somebody first waits for its end. Engine.Follow does so once it has its place
-// in the logs.
-type waited struct {
-	context.Context
-	begun chan struct{}
-	once  sync.Once
-}
-
-func newWaited(ctx context.Context) *waited { return &waited{Context: ctx, begun: make(chan struct{})} }
-
-// Done implements context.Context.
-func (w *waited) Done() <-chan struct{} {
-	w.once.Do(func() { close(w.begun) })
-	return w.Context.Done()
+	place.Run(ctx, func() bool { return s.tree.count.Load() > 0 }, f.entries)
 }
 
 // fanout gives each committed message to the clients whose filters match. One goroutine owns it.

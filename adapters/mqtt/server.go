@@ -77,9 +77,8 @@ func (s *Server) Run(ctx context.Context) error {
 	defer helpers.Wait()
 	defer stop()
 	helpers.Go(func() { s.sweep(inner) })
-	following := newWaited(inner)
-	helpers.Go(func() { s.follow(following) })
-	<-following.begun // a client whose SUBSCRIBE is acknowledged misses nothing that is committed afterwards
+	place := s.eng.Follower() // before the first client: what is committed after its SUBACK must not be missed
+	helpers.Go(func() { s.follow(inner, place) })
 	defer context.AfterFunc(ctx, func() { s.clients.stopAll(errShutdown) })()
 	return serve.Run(ctx, s.ln, serve.Options{Limit: s.cfg.Connections, Grace: s.cfg.Grace, Log: s.log}, s.serve)
 }

@@ -188,7 +188,7 @@ func TestTakeOverWaitsUntilTheOldOneIsGone(t *testing.T) {
 func TestManyConnectAtOnceUnderOneClientID(t *testing.T) {
 	b := newBed(t, nil)
 	const n = 20
-	ended := make(chan *client, n)
+	served, ended := make(chan *client, n), make(chan *client, n)
 	for i := range n {
 		c := b.client(fmt.Sprintf("connection %d", i), wire.V311)
 		c.send("CONNECT id=same clean")
@@ -198,12 +198,16 @@ func TestManyConnectAtOnceUnderOneClientID(t *testing.T) {
 			}
 			c.send("PINGREQ")
 			for got := c.read(time.Minute); got == "PINGRESP"; got = c.read(time.Minute) {
+				served <- c
 			}
 			ended <- c
 		}()
 	}
+	gone := map[*client]bool{}
 	for range n - 1 {
-		<-ended
+		gone[<-ended] = true
+	}
+	for c := <-served; gone[c]; c = <-served { // the one that stays is served, now or soon
 	}
 	b.server.clients.mu.Lock()
 	left := len(b.server.clients.by)

@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -73,11 +74,7 @@ func (s *session) joinTopic(sub *subscription, c routing.Coverage) error {
 	if err != nil {
 		return err
 	}
-	group, err := topic.BeginGroup(name, engine.Start{At: engine.Latest})
-	if err != nil {
-		return err
-	}
-	if m.consumer, err = group.Join(s.ctx, seat); err != nil {
+	if m.consumer, err = s.seat(topic, name, !c.Whole, seat); err != nil {
 		return err
 	}
 	sub.members = append(sub.members, m)
@@ -92,6 +89,21 @@ func (s *session) open() {
 				m.opened = true
 				m.consumer.Permit(min(s.outbox.window, memberCredit))
 			}
+		}
+	}
+}
+
+// seat joins a group, which begins with its first member. One of a filter's own ends with its last member, as a shared
+// subscription does when no session holds it any more; it may do so between the two steps here, then it begins anew.
+func (s *session) seat(topic *engine.Topic, name string, own bool, m engine.Member) (*engine.Consumer, error) {
+	for tries := 0; ; tries++ {
+		group, err := topic.BeginGroup(name, engine.Start{At: engine.Latest, NonDurable: own})
+		if err != nil {
+			return nil, err
+		}
+		c, err := group.Join(s.ctx, m)
+		if !errors.Is(err, core.ErrGroupNotFound) || tries == 9 {
+			return c, err
 		}
 	}
 }

@@ -77,7 +77,7 @@ type Engine struct {
 		aliases   map[alias]core.TopicName
 		numbers   map[uint32]*Partition
 		logs      map[string]*log
-		followers []*follower
+		followers []*Follower
 		next      uint32 // next partition number
 	}
 }

@@ -338,48 +338,6 @@ func TestQueueOffsetsLocksAndMembers(t *testing.T) {
 	}
 }
 
-func TestFollowGivesWhatIsCommittedAfterTheStamp(t *testing.T) {
-	bed := enginetest.New(t, nil)
-	topic := bed.Topic(t, "event", 0)
-	p := newPublisher(bed.Engine)
-	p.publish(t, topic.Partition(0), "k", "before")
-	ctx, cancel := context.WithCancel(t.Context())
-	ended, got := make(chan error, 1), make(chan string, 10)
-	since := bed.Engine.Stamp()
-	started := make(chan struct{})
-	go func() {
-		ended <- bed.Engine.Follow(ctx, func() bool { return true }, func(_ *engine.Partition, stamp uint64, es []core.Entry) {
-			for i := range es {
-				ms, err := bed.Engine.Messages(&es[i], nil)
-				if err != nil || stamp <= since {
-					continue
-				}
-				select {
-				case got <- string(ms[0].Body):
-				default: // the test has seen enough
-				}
-			}
-		})
-	}()
-	close(started)
-	deadline := time.After(wait)
-	for i := 0; ; i++ { // the follower may begin after the first of them
-		p.publish(t, topic.Partition(0), "k", "after")
-		select {
-		case b := <-got:
-			if b != "after" {
-				t.Fatalf("got %q", b)
-			}
-			cancel()
-			<-ended
-			return
-		case <-deadline:
-			t.Fatal("nothing followed")
-		default:
-		}
-	}
-}
-
 func TestResetDeliversFromThere(t *testing.T) {
 	bed := enginetest.New(t, nil)
 	topic := bed.Topic(t, "event", 0)

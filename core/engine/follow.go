@@ -9,8 +9,9 @@ import (
 	"isthmus/core/journal"
 )
 
-// follower reads what is committed, of all logs, from the tail. One goroutine runs it.
-type follower struct {
+// Follower reads what is committed, of all logs, from the tail. One goroutine runs it.
+type Follower struct {
+	eng  *Engine
 	bell chan struct{} // capacity 1
 	at   map[*log]journal.Seq
 }
@@ -28,28 +29,34 @@ func (e *Engine) notifyFollowers() {
 	}
 }
 
-// Follow calls f with every entry that is committed from now on, in order per partition, until ctx ends. While active
-// says no, entries are passed over. Give an entry to somebody who asked at Stamp s only if its stamp is greater. The
-// slice is valid during the call, the entries' bytes for ever.
-func (e *Engine) Follow(ctx context.Context, active func() bool, f func(p *Partition, stamp uint64, es []core.Entry)) error {
-	fw := &follower{bell: make(chan struct{}, 1), at: map[*log]journal.Seq{}}
+// Follower takes its place at the end of every log, now. Run it, or it is told of every commit for nothing.
+func (e *Engine) Follower() *Follower {
+	fw := &Follower{eng: e, bell: make(chan struct{}, 1), at: map[*log]journal.Seq{}}
 	e.mu.Lock()
 	e.mu.followers = append(slices.Clone(e.mu.followers), fw)
 	e.mu.Unlock()
-	defer func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.mu.followers = slices.DeleteFunc(slices.Clone(e.mu.followers), func(x *follower) bool { return x == fw })
-	}()
 	for _, l := range e.allLogs() {
 		fw.at[l] = l.position()
 	}
+	return fw
+}
+
+// Run calls f with every entry that is committed after the Follower took its place, in order per partition, until ctx
+// ends. While active says no, entries are passed over. Give an entry to somebody who asked at Stamp s only if its stamp is
+// greater. The slice is valid during the call, the entries' bytes for ever. What cannot be read is logged and passed over.
+func (fw *Follower) Run(ctx context.Context, active func() bool, f func(p *Partition, stamp uint64, es []core.Entry)) {
+	e := fw.eng
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.mu.followers = slices.DeleteFunc(slices.Clone(e.mu.followers), func(x *Follower) bool { return x == fw })
+	}()
 	var es []core.Entry
 	var ends []journal.Seq
 	for {
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return
 		case <-fw.bell:
 		}
 		// Positions before active: who subscribes and is told no yet took its Stamp after what is passed over here.
@@ -78,7 +85,7 @@ func (l *log) position() journal.Seq {
 	return l.tail.seq
 }
 
-func (fw *follower) catchUp(ctx context.Context, l *log, es []core.Entry, f func(*Partition, uint64, []core.Entry)) ([]core.Entry, error) {
+func (fw *Follower) catchUp(ctx context.Context, l *log, es []core.Entry, f func(*Partition, uint64, []core.Entry)) ([]core.Entry, error) {
 	for {
 		blocks, gap := l.after(fw.at[l])
 		if gap > 0 {
@@ -116,7 +123,7 @@ func (l *log) after(seq journal.Seq) (blocks []tailBlock, gap journal.Seq) {
 }
 
 // fromJournal reads what the cache has forgotten. Its stamps are forgotten too: everybody gets it.
-func (fw *follower) fromJournal(ctx context.Context, l *log, to journal.Seq, f func(*Partition, uint64, []core.Entry)) error {
+func (fw *Follower) fromJournal(ctx context.Context, l *log, to journal.Seq, f func(*Partition, uint64, []core.Entry)) error {
 	for rec, err := range l.journal.Read(ctx, fw.at[l]+1, journal.Hint{}) {
 		if err != nil {
 			return fmt.Errorf("follow journal %s: %w", l.name, err)

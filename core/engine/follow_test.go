@@ -3,67 +3,66 @@ package engine_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"isthmus/core"
 	"isthmus/core/engine"
 	"isthmus/core/engine/enginetest"
 )
 
+// follow runs a follower of the bed until the test ends and hands over what comes after the stamp.
+func follow(t *testing.T, bed *enginetest.Bed, active func() bool, since *uint64) <-chan string {
+	ctx, cancel := context.WithCancel(context.Background())
+	got, ended := make(chan string, 16), make(chan struct{})
+	f := bed.Engine.Follower()
+	go func() {
+		defer close(ended)
+		f.Run(ctx, active, func(_ *engine.Partition, stamp uint64, es []core.Entry) {
+			for i := range es {
+				ms, err := bed.Engine.Messages(&es[i], nil)
+				if err == nil && stamp > *since {
+					got <- string(ms[0].Body)
+				}
+			}
+		})
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	return got
+}
+
+func TestFollowGivesWhatIsCommittedAfterTheStamp(t *testing.T) {
+	bed := enginetest.New(t, nil)
+	part := bed.Topic(t, "event", 0).Partition(0)
+	p := newPublisher(bed.Engine)
+	p.publish(t, part, "k", "before")
+	since := bed.Engine.Stamp()
+	got := follow(t, bed, func() bool { return true }, &since)
+	p.publish(t, part, "k", "after")
+	if b := receive(t, got, "message"); b != "after" {
+		t.Fatalf("got %q", b)
+	}
+}
+
 // Somebody subscribes right after the follower has asked whether anybody listens; then a message is published and
 // acknowledged. It must be delivered.
 func TestFollowMissesNothingAfterASubscribe(t *testing.T) {
 	bed := enginetest.New(t, nil)
 	part := bed.Topic(t, "event", 0).Partition(0)
-	p := newPublisher(bed.Engine)
-	ctx, cancel := context.WithCancel(t.Context())
-	got := make(chan core.Offset, 16)
-	asked := 0
+	p, q := newPublisher(bed.Engine), newPublisher(bed.Engine)
+	asked := false
 	var since uint64
 	active := func() bool {
-		if asked++; asked > 1 {
+		if asked {
 			return true
 		}
+		asked = true
 		// The answer is no. In this moment comes the SUBSCRIBE, and after its SUBACK the publish.
 		since = bed.Engine.Stamp()
-		p.publish(t, part, "k", "after the subscribe")
+		q.publish(t, part, "k", "after the subscribe")
 		return false
 	}
-	ended := make(chan error, 1)
-	go func() {
-		ended <- bed.Engine.Follow(ctx, active, func(_ *engine.Partition, stamp uint64, es []core.Entry) {
-			for _, e := range es {
-				if stamp > since {
-					got <- e.Base
-				}
-			}
-		})
-	}()
-	defer func() { cancel(); <-ended }()
-	q := newPublisher(bed.Engine)
-	bell := time.NewTicker(10 * time.Millisecond)
-	defer bell.Stop()
-	deadline := time.After(wait)
-	wanted := core.Offset(-1)
-	for {
-		select {
-		case o := <-got:
-			if wanted < 0 {
-				wanted = o
-			}
-			es, err := part.Read(t.Context(), o, 1, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ms, _ := bed.Engine.Messages(&es[0], nil)
-			if string(ms[0].Body) != "after the subscribe" {
-				t.Fatalf("the first message after the subscribe is %q: one is missing", ms[0].Body)
-			}
-			return
-		case <-bell.C:
-			q.publish(t, part, "k", "bell")
-		case <-deadline:
-			t.Fatal("nothing followed")
-		}
+	got := follow(t, bed, active, &since)
+	p.publish(t, part, "k", "nobody listens")
+	if b := receive(t, got, "message"); b != "after the subscribe" {
+		t.Fatalf("the first message after the subscribe is %q: one is missing", b)
 	}
 }
