@@ -36,6 +36,8 @@ type ListenerConfig struct {
 	Advertise string `yaml:"advertise"` // pulsar: service URL; rocketmq: host:port of the broker
 	Broker    string `yaml:"broker"`    // rocketmq: where the broker listens; bind is the name server
 	GRPC      string `yaml:"grpc"`
+	// mqtt: what a 3.1.1 client gets that subscribes to $share: disconnect (default), refuse or allow
+	V311Shared string `yaml:"v311_shared"`
 }
 
 // DefaultsConfig completes short names and shapes topics that clients create.

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"isthmus/adapters/mqtt"
 )
 
 func (v *validator) listeners() {
@@ -18,7 +20,8 @@ func (v *validator) listeners() {
 			continue
 		}
 		v.oneOf(path+".protocol", l.Protocol, "mqtt", "pulsar", "rocketmq", "http")
-		if other, dup := protocols[l.Protocol]; dup && l.Protocol != "mqtt" {
+		// Of mqtt too: a client id is unique on the whole node, and each listener knows only its own clients.
+		if other, dup := protocols[l.Protocol]; dup {
 			v.fault(path, "%s has a listener already: %s", l.Protocol, other)
 		}
 		protocols[l.Protocol] = name
@@ -45,6 +48,13 @@ func (v *validator) listeners() {
 			v.fault(path+".broker", "belongs to rocketmq")
 		}
 		v.advertise(path, &l)
+		switch {
+		case l.V311Shared == "":
+		case l.Protocol != "mqtt":
+			v.fault(path+".v311_shared", "belongs to mqtt")
+		default:
+			v.oneOf(path+".v311_shared", l.V311Shared, mqtt.V311SharedDisconnect, mqtt.V311SharedRefuse, mqtt.V311SharedAllow)
+		}
 	}
 }
 

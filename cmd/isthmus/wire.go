@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,6 +199,7 @@ func mqttConfig(cfg *Config, name string, l ListenerConfig) mqtt.Config {
 	c := mqtt.DefaultConfig()
 	c.Bind, c.Listener = l.Bind, name
 	c.Connections, c.MaxPayload = cfg.Limits.Connections, int(cfg.Limits.MaxPayload)
+	c.V311Shared = cmp.Or(l.V311Shared, c.V311Shared)
 	return c
 }
 
