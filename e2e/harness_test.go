@@ -43,6 +43,12 @@ func newBed(t *testing.T, c gateway.Config, limit time.Duration) *bed {
 	b := &bed{T: t, Gateway: g, ctx: ctx}
 	t.Cleanup(func() {
 		cancel()
+		if g.Died() {
+			t.Error("the gateway died")
+		}
+		if err := g.Stop(); err != nil { // an orderly end, whatever the test has done to it
+			t.Error(err)
+		}
 		if t.Failed() {
 			t.Logf("the gateway's last words:\n%s", g.Tail(40))
 		}

@@ -44,11 +44,12 @@ func Build(ctx context.Context, root, dir string) (string, error) {
 	}
 	bin := filepath.Join(dir, "isthmus")
 	args := []string{"build", "-trimpath", "-ldflags=-s -w", "-o", bin}
+	env := append(os.Environ(), "CGO_ENABLED=0") // as it is shipped
 	if os.Getenv("ISTHMUS_RACE") == "1" {
-		args = append(args, "-race")
+		args, env = append(args, "-race"), os.Environ()
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/isthmus")...)
-	cmd.Dir = root
+	cmd.Dir, cmd.Env = root, env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the gateway: %w\n%s", err, out)
 	}
@@ -162,6 +163,14 @@ func (g *Gateway) Alive() bool {
 	default:
 		return true
 	}
+}
+
+// Died says whether the process ended without having been told to.
+func (g *Gateway) Died() bool {
+	g.mu.Lock()
+	told := g.proc == nil
+	g.mu.Unlock()
+	return !told && !g.Alive()
 }
 
 // Close ends the process, whatever it is doing.
