@@ -106,3 +106,17 @@ func TestOrderlyShutdown(t *testing.T) {
 	}
 	k.Close()
 }
+
+// From MQTT to MQTT a message stays as it was: what a mapping adds is for the other worlds, and repeated user properties
+// keep their order.
+func TestMQTTToMQTTUnaltered(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, gateway.Event, time.Minute)
+	sub := b.mqttSub("sub", "devices/+/telemetry")
+	user := paho.UserProperties{{Key: "b", Value: "1"}, {Key: "a", Value: "2"}, {Key: "b", Value: "3"}}
+	b.must(b.mqtt("device").Send(b.ctx, clients.Message{Topic: "devices/1/telemetry", Body: []byte("x"), Raw: &paho.PublishProperties{User: user}}))
+	got := b.take(sub, 1, 5*time.Second)[0].Raw.(*paho.Publish)
+	if fmt.Sprint(got.Properties.User) != fmt.Sprint(user) {
+		t.Errorf("user properties %v, want %v", got.Properties.User, user)
+	}
+}
