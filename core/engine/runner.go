@@ -1,10 +1,7 @@
 package engine
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,17 +9,8 @@ import (
 	"isthmus/core/dispatch"
 )
 
-// Limits of one read for one partition, so that every partition and the mailbox get their turn.
-const (
-	readEntries = 256
-	readBytes   = 1 << 20
-)
-
 // snapshotEvery is how often a changed cursor is copied for the saver.
 const snapshotEvery = 200 * time.Millisecond
-
-// retryEvery is how soon a failed read is tried again.
-const retryEvery = time.Second
 
 // runner owns the dispatch states of one group's partitions in one log, from one goroutine. It lives while the group has
 // consumers there. Others post to its mailbox.
@@ -247,180 +235,6 @@ func (r *runner) reset(partition int32, cur core.Cursor) error {
 		}
 	}
 	return nil
-}
-
-// round gives every partition one turn and hands over what was assigned; true when there may be more to do.
-func (r *runner) round(ctx context.Context) (more bool) {
-	for _, s := range r.order {
-		s.account.Permits += s.c.credit.Swap(0)
-	}
-	r.mail.give(true)
-	for i := range r.parts {
-		rp := r.parts[(i+r.turn)%len(r.parts)]
-		if r.serve(ctx, rp) {
-			more = true
-		}
-	}
-	r.turn = (r.turn + 1) % len(r.parts)
-	for _, s := range r.order {
-		if len(s.out) > 0 {
-			s.c.delivered.Add(float64(s.count))
-			s.c.member.Sink.Deliver(s.out)
-			clear(s.out)
-			s.out, s.count = s.out[:0], 0
-		}
-		s.settle(r)
-	}
-	r.mail.give(false)
-	return more
-}
-
-// settle shares a consumer's permits among its runners: what this one has no use for goes back, and wakes those that had
-// none. One that had none says so first and looks again, so that of two runners one sees the other. Who could not use
-// its permits does not starve, so they are not passed to and fro.
-func (s *seat) settle(r *runner) {
-	if len(s.c.runners) < 2 {
-		return
-	}
-	if s.account.Permits <= 0 {
-		s.starving.Store(true)
-		if s.c.credit.Load() > 0 {
-			r.mail.wake()
-		}
-		return
-	}
-	s.c.credit.Add(s.account.Permits)
-	s.account.Permits = 0
-	for i, other := range s.c.seats {
-		if other != s && other.starving.Swap(false) {
-			s.c.runners[i].mail.wake()
-		}
-	}
-}
-
-// serve reads for a partition what its consumers can take, and collects what the state assigns.
-func (r *runner) serve(ctx context.Context, rp *runnerPart) (more bool) {
-	if want := rp.state.Want(); want > 0 {
-		more = r.feed(ctx, rp, want)
-	}
-	ready := rp.state.Ready()
-	for _, n := range ready.Notices {
-		if s := r.seats[n.To]; s != nil {
-			s.c.member.Sink.Active(rp.gp.p.index, n.Active)
-		}
-	}
-	for i := range ready.Deliver {
-		r.assign(ctx, rp, &ready.Deliver[i])
-	}
-	clear(rp.fresh)
-	rp.fresh = rp.fresh[:0]
-	for _, span := range rp.lost {
-		rp.state.Skip(span)
-	}
-	rp.lost = rp.lost[:0]
-	if ready.Dirty {
-		rp.changed = true
-		rp.gp.mark.Store(rp.state.Cursor().Next)
-	}
-	return more || len(ready.Deliver) > 0
-}
-
-// assign puts an entry into its consumer's hands. Mostly it was read this very turn; what was not is read again.
-func (r *runner) assign(ctx context.Context, rp *runnerPart, a *dispatch.Assignment) {
-	s := r.seats[a.To]
-	if s == nil {
-		return
-	}
-	var e core.Entry
-	if i, ok := slices.BinarySearchFunc(rp.fresh, a.Entry.Base, func(e core.Entry, o core.Offset) int { return cmp.Compare(e.Base, o) }); ok {
-		e = rp.fresh[i]
-	} else if e, ok = r.again(ctx, rp, s, a); !ok {
-		return
-	}
-	s.out = append(s.out, Delivery{Partition: rp.gp.p, Entry: e, Attempt: a.Attempt, Acked: a.Acked})
-	s.count += int(e.Count)
-}
-
-// feed reads on and adds to the state; false when there was nothing to read.
-func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
-	p, next := rp.gp.p, rp.state.Next()
-	first, end := p.Bounds()
-	if next < first { // trimmed under a reader that retains nothing
-		rp.state.Skip(core.Range{From: next, To: first})
-		return true
-	}
-	if next >= end {
-		return false
-	}
-	es, err := p.AppendEntries(ctx, rp.fresh[:0], next, min(want, readEntries), readBytes)
-	rp.fresh = es
-	if errors.Is(err, core.ErrOffsetOutOfRange) {
-		return true
-	}
-	if err != nil {
-		if rp.failed == nil && ctx.Err() == nil {
-			r.log.eng.cfg.Log.Error("group cannot read", "topic", p.topic.name.String(), "partition", p.index,
-				"group", r.group.name, "offset", next, "err", err)
-		}
-		rp.failed = err
-		return false
-	}
-	rp.failed = nil
-	now := r.log.eng.now().UnixMilli()
-	for i := range es {
-		e := &es[i]
-		if at := rp.state.Next(); e.Base > at { // offsets that were given and lost
-			rp.state.Skip(core.Range{From: at, To: e.Base})
-		}
-		if e.Expiry != 0 && e.Expiry <= now || r.filter != nil && !r.filter(e) {
-			rp.state.Skip(core.Range{From: max(e.Base, next), To: e.End()})
-			continue
-		}
-		rp.state.Add(dispatch.Entry{Base: e.Base, Count: e.Count})
-	}
-	return len(es) > 0
-}
-
-// again reads an entry that was read in an earlier turn. One that was trimmed meanwhile counts as acknowledged, and its
-// permits go back. After any other error it is assigned anew at the next try.
-func (r *runner) again(ctx context.Context, rp *runnerPart, s *seat, a *dispatch.Assignment) (core.Entry, bool) {
-	span := core.Range{From: a.Entry.Base, To: a.Entry.Base + core.Offset(a.Entry.Count)}
-	es, err := rp.gp.p.Read(ctx, span.From, 1, 1)
-	if err == nil && len(es) > 0 {
-		return es[0], true
-	}
-	r.log.eng.cfg.Log.Error("entry not readable again", "topic", rp.gp.p.topic.name.String(),
-		"partition", rp.gp.p.index, "group", r.group.name, "offset", span.From, "err", err)
-	s.account.Permits += span.Len()
-	for _, r := range a.Acked {
-		s.account.Permits -= r.Len()
-	}
-	if errors.Is(err, core.ErrOffsetOutOfRange) {
-		rp.lost = append(rp.lost, span)
-	} else {
-		rp.missed = append(rp.missed, missed{a.To, span.From, time.Now()})
-	}
-	return core.Entry{}, false
-}
-
-// missed is an entry that a consumer holds for the state's books but never got.
-type missed struct {
-	to   dispatch.ConsumerID
-	base core.Offset
-	at   time.Time
-}
-
-// retry takes back what was missed a while ago.
-func (r *runner) retry() {
-	for _, rp := range r.parts {
-		if len(rp.missed) == 0 || time.Since(rp.missed[0].at) < retryEvery {
-			continue
-		}
-		for _, m := range rp.missed {
-			rp.state.Nack(m.to, m.base)
-		}
-		rp.missed = rp.missed[:0]
-	}
 }
 
 // snapshot copies changed cursors for the saver; true when some have to wait for their next turn.
