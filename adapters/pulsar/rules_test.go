@@ -16,7 +16,7 @@ import (
 )
 
 // Rule 1: a batch is an opaque entry; what a consumer gets is what the producer sent, to the bit, unknown fields and all.
-func TestRule01_BytesSurvive(t *testing.T) {
+func TestI5_Rule01_BytesSurvive(t *testing.T) {
 	b := newBed(t, setup{})
 	r := dial(t, b)
 	r.subscribe(subscription("bits", "sub"))
