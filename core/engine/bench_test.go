@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"isthmus/core"
 	"isthmus/core/engine"
 	"isthmus/core/journal/disk"
@@ -16,7 +18,8 @@ import (
 func BenchmarkDurableAppend(b *testing.B) {
 	for _, shape := range []struct{ appenders, window int }{{64, 16}, {64, 1}, {1, 1}, {1, 64}} {
 		b.Run(fmt.Sprintf("%dx%d", shape.appenders, shape.window), func(b *testing.B) {
-			e, stop := diskEngine(b)
+			metrics := prometheus.NewRegistry()
+			e, stop := diskEngine(b, metrics)
 			defer stop()
 			n, _ := core.ParseTopicName("bench", "public", "default")
 			topic, err := e.EnsureTopic(n, 8)
@@ -35,6 +38,9 @@ func BenchmarkDurableAppend(b *testing.B) {
 			}
 			wg.Wait()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
+			count, seconds := commits(b, metrics)
+			b.ReportMetric(count/b.Elapsed().Seconds(), "commits/s")
+			b.ReportMetric(1e6*seconds/count, "µs/commit")
 		})
 	}
 }
@@ -58,7 +64,23 @@ func appendLoop(b *testing.B, e *engine.Engine, part *engine.Partition, n, windo
 	}
 }
 
-func diskEngine(b *testing.B) (*engine.Engine, func()) {
+// commits reads the engine's histogram of commits: how many, and the seconds they took.
+func commits(b *testing.B, reg *prometheus.Registry) (count, seconds float64) {
+	b.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "isthmus_commit_seconds" {
+			h := f.GetMetric()[0].GetHistogram()
+			return float64(h.GetSampleCount()), h.GetSampleSum()
+		}
+	}
+	return 0, 0
+}
+
+func diskEngine(b *testing.B, reg prometheus.Registerer) (*engine.Engine, func()) {
 	b.Helper()
 	dir := b.TempDir()
 	js, err := disk.New(disk.Options{Dir: dir + "/journals"})
@@ -69,7 +91,7 @@ func diskEngine(b *testing.B) (*engine.Engine, func()) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e, err := engine.Open(context.Background(), engine.Config{Journals: js, Meta: ms, Defaults: engine.Defaults{AutoCreate: true}})
+	e, err := engine.Open(context.Background(), engine.Config{Journals: js, Meta: ms, Registerer: reg, Defaults: engine.Defaults{AutoCreate: true}})
 	if err != nil {
 		b.Fatal(err)
 	}
