@@ -6,7 +6,8 @@ import "isthmus/core"
 // names an entry and not how many messages it has, so somebody has to remember.
 //
 // Entries mostly come and go in order of offset: they lie in a queue, searched by halves. The few that come out of order
-// (redelivered) are in a map. Plain data, guarded by its consumer.
+// (redelivered) are in a map. Both are bounded: of what is forgotten the log knows the count. Plain data, guarded by its
+// consumer.
 type held struct {
 	queue []span // by base; count 0 = gone
 	gone  int    // how many of the queue are gone
@@ -18,7 +19,13 @@ type span struct {
 	count int32
 }
 
+// maxHeld bounds the entries that are remembered for a client that takes and never acknowledges.
+const maxHeld = 1 << 17
+
 func (h *held) add(base core.Offset, count int32) {
+	if len(h.queue) >= maxHeld {
+		h.forgetOldest()
+	}
 	if n := len(h.queue); n == 0 || base > h.queue[n-1].base {
 		h.queue = append(h.queue, span{base, count})
 		return
@@ -33,7 +40,20 @@ func (h *held) add(base core.Offset, count int32) {
 	if h.rest == nil {
 		h.rest = map[core.Offset]int32{}
 	}
-	h.rest[base] = count
+	if len(h.rest) < maxHeld {
+		h.rest[base] = count
+	}
+}
+
+// forgetOldest drops a quarter of the queue.
+func (h *held) forgetOldest() {
+	const n = maxHeld / 4
+	for _, s := range h.queue[:n] {
+		if s.count == 0 {
+			h.gone--
+		}
+	}
+	h.queue = h.queue[:copy(h.queue, h.queue[n:])]
 }
 
 // count tells how many messages the entry at base has; 0 when it is not held.

@@ -107,6 +107,9 @@ func (s *session) getOrCreateSchema(b []byte) error {
 	if err == nil {
 		err = s.allow(t.name, auth.Produce)
 	}
+	if err == nil && t.topic == nil { // what is kept by topic is bounded by the topics that there are
+		err = fmt.Errorf("%s: %w", t.name, core.ErrTopicNotFound)
+	}
 	if err == nil {
 		r.Version, err = s.srv.schemas.declare(t.name.String(), &q.Schema)
 	}
