@@ -146,11 +146,12 @@ func (s *session) producerReady(request uint64, p *producer) {
 	s.send(wire.TypeProducerSuccess, &wire.ProducerSuccess{RequestID: request, Name: p.name, LastSequenceID: -1, Ready: true, SchemaVersion: version})
 }
 
-// claim takes the producer's name, also from evicted, or returns who has it.
+// claim takes the producer's name, also from evicted or from one that is closed and about to release it (its client may be
+// back already), or returns who has it.
 func (s *Server) claim(p, evicted *producer) (holder *producer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.mu.producers[p.key]; h != nil && h != evicted {
+	if h := s.mu.producers[p.key]; h != nil && h != evicted && !h.ring.isClosed() {
 		return h
 	}
 	s.mu.producers[p.key] = p
