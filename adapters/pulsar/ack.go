@@ -23,7 +23,6 @@ func (s *session) acknowledge(b []byte) error {
 	if c == nil {
 		return nil
 	}
-	c.postSkipped()
 	var err error
 	switch {
 	case q.Txn:
@@ -117,7 +116,7 @@ func (c *consumer) ackThrough(ids []wire.MessageID) {
 		return
 	}
 	at := core.Offset(ids[0].Entry)
-	if at < 0 { // "the one before the first"
+	if _, end := p.Bounds(); at < 0 || at >= end { // "the one before the first", or one that is not there yet
 		return
 	}
 	r := c.around(p, at)
@@ -221,7 +220,6 @@ func (s *session) redeliver(b []byte) error {
 	if c == nil {
 		return nil
 	}
-	c.postSkipped()
 	if q.HasEpoch {
 		c.epoch.Store(epochOf(true, q.Epoch))
 	}

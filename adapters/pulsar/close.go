@@ -2,8 +2,10 @@ package pulsar
 
 import (
 	"fmt"
+	"slices"
 
 	"isthmus/adapters/pulsar/wire"
+	"isthmus/core/engine"
 )
 
 // CLOSE_CONSUMER of a client. A consumer that still waits to be let in is cancelled; an unknown one is success too.
@@ -15,7 +17,6 @@ func (s *session) closeConsumer(b []byte) error {
 	}
 	s.forget(waitKey{consumer: true, id: q.ID})
 	if c := s.consumer(q.ID); c != nil {
-		c.postSkipped()
 		s.forgetConsumer(c)
 		c.leave()
 	}
@@ -23,13 +24,26 @@ func (s *session) closeConsumer(b []byte) error {
 	return nil
 }
 
-// expel tells a consumer's client that it is closed, and takes it out of its group.
+// expel takes members out of their group and then tells their clients, who subscribe again at once: nothing of the old
+// seat may follow the CLOSE_CONSUMER. between runs when all have left and none can be back.
+// It does not look at consumer.member, which a session that is just joining has not written yet.
+func expel(ms []*engine.Consumer, between func() error) error {
+	for _, m := range ms {
+		m.Leave()
+	}
+	err := between()
+	for _, m := range ms {
+		m.Sink().(*consumer).dismiss()
+	}
+	return err
+}
+
+// dismiss tells a consumer's client that it is closed, once.
 // Spec: Pulsar CommandCloseConsumer from the server: request id 2^64-1, not answered; the client subscribes again
-func (c *consumer) expel() {
+func (c *consumer) dismiss() {
 	if c.sess.forgetConsumer(c) {
 		c.sess.tell(wire.TypeCloseConsumer, &wire.Close{ID: c.id, RequestID: wire.NoRequest})
 	}
-	c.leave()
 }
 
 // UNSUBSCRIBE. The caller has to be alone on its partition, or force. A group is of the whole topic: it is deleted with
@@ -50,11 +64,7 @@ func (s *session) unsubscribe(b []byte) error {
 		s.fail(q.RequestID, fmt.Errorf("Unconnected or shared consumer attempting to unsubscribe: %w", errNotConnected))
 		return nil
 	}
-	for _, o := range others {
-		if o != nil {
-			o.expel()
-		}
-	}
+	_ = expel(ours(others), func() error { return nil })
 	s.forgetConsumer(c)
 	c.leave()
 	if len(c.group.Consumers()) == 0 && c.durable {
@@ -67,14 +77,17 @@ func (s *session) unsubscribe(b []byte) error {
 	return nil
 }
 
-// others are the consumers that read what this one reads; nil stands for one of another protocol.
-func (c *consumer) others() (cs []*consumer) {
-	for _, m := range c.group.Consumers() {
-		if m == c.member || c.index >= 0 && !m.Reads(c.index) {
-			continue
-		}
-		o, _ := m.Sink().(*consumer)
-		cs = append(cs, o)
-	}
-	return cs
+// others are the members that read what this one reads, of whatever protocol.
+func (c *consumer) others() []*engine.Consumer {
+	return slices.DeleteFunc(c.group.Consumers(), func(m *engine.Consumer) bool {
+		return m == c.member || c.index >= 0 && !m.Reads(c.index)
+	})
+}
+
+// ours leaves the members that are Pulsar's.
+func ours(ms []*engine.Consumer) []*engine.Consumer {
+	return slices.DeleteFunc(ms, func(m *engine.Consumer) bool {
+		_, ok := m.Sink().(*consumer)
+		return !ok
+	})
 }

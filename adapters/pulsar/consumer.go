@@ -56,21 +56,15 @@ type consumer struct {
 
 	mu struct { // held across Out.Append for the order of notices, otherwise a leaf
 		sync.Mutex
-		flowed  bool  // the client is ready: before its first FLOW Go (0.19) drops what it is told
-		notice  *bool // the last notice before that
-		stash   int64 // permits of the client that the engine does not have yet
-		given   int64 // permits that the engine has
-		size    int64 // bytes of an entry: the largest of late, falling
-		skipped []skip
-		left    bool
+		flowed bool  // the client is ready: before its first FLOW Go (0.19) drops what it is told
+		notice *bool // the last notice before that
+		stash  int64 // permits of the client that the engine does not have yet
+		given  int64 // permits that the engine has
+		size   int64 // bytes of an entry: the largest of late, falling
+		left   bool
 	}
-	held []held // per partition; guarded by mu
-}
-
-// skip is an entry that could not be put into Pulsar's form. The reader acknowledges it at its next turn.
-type skip struct {
-	partition int32
-	r         core.Range
+	held  []held // per partition; guarded by mu
+	ended bool   // guarded by sess.mu: closed, maybe by others before the session knew of it
 }
 
 func epochOf(has bool, v uint64) uint64 {
@@ -91,7 +85,6 @@ func (s *session) flow(b []byte) error {
 	if c == nil {
 		return nil
 	}
-	c.postSkipped()
 	c.mu.Lock()
 	c.mu.stash += int64(q.Permits)
 	if c.mu.notice != nil && !c.mu.flowed {
@@ -99,8 +92,17 @@ func (s *session) flow(b []byte) error {
 	}
 	c.mu.flowed = true
 	c.mu.Unlock()
-	c.grant(s.out.Buffered())
+	c.grant(s.backlog())
 	return nil
+}
+
+// backlog is what the client has not read. What only waits for a flush is none: nobody would say when it is gone.
+func (s *session) backlog() int {
+	n := s.out.Buffered()
+	if n > highWater && s.out.Flush() == nil {
+		n = s.out.Buffered()
+	}
+	return n
 }
 
 // grant hands the engine a portion of the client's permits, as long as the client reads what it gets.
@@ -129,25 +131,26 @@ func (s *session) drained() {
 	}
 	s.mu.Unlock()
 	for _, c := range cs {
-		c.grant(s.out.Buffered())
+		c.grant(s.backlog())
 	}
 }
 
 // Deliver implements engine.Sink: all of a round goes out with one append and one flush.
 func (c *consumer) Deliver(ds []engine.Delivery) {
 	c.note(ds)
-	var failed []skip
+	var failed []*engine.Delivery
 	buffered, err := c.sess.out.Append(func(dst []byte) []byte {
 		for i := range ds {
 			var bad error
 			if dst, bad = c.appendDelivery(dst, &ds[i]); bad != nil {
-				failed = append(failed, c.undeliverable(&ds[i], bad))
+				failed = append(failed, &ds[i])
+				c.undeliverable(&ds[i], bad)
 			}
 		}
 		return dst
 	})
-	if len(failed) > 0 {
-		c.skip(failed)
+	for _, d := range failed {
+		c.pass(d)
 	}
 	if err == nil {
 		err = c.sess.out.Flush()
@@ -225,36 +228,20 @@ func ackSet(e *core.Entry, rs []core.Range) []int64 {
 }
 
 // undeliverable counts and logs an entry that has no Pulsar form.
-func (c *consumer) undeliverable(d *engine.Delivery, err error) skip {
+func (c *consumer) undeliverable(d *engine.Delivery, err error) {
 	e := &d.Entry
 	c.sess.log.Error("entry not deliverable", "topic", c.target.String(), "group", c.subscription, "offset", e.Base, "err", err)
 	c.sess.srv.eng.Metrics().Dropped.WithLabelValues(protocolName, "undecodable").Add(float64(e.Count))
-	return skip{d.Partition.Index(), core.Range{From: e.Base, To: e.End()}}
 }
 
-// skip returns the permits of entries that were not delivered. They are acknowledged later, by the reader: a runner must
-// not post to itself.
-func (c *consumer) skip(list []skip) {
+// pass returns the permits of an entry that was not delivered, and acknowledges it.
+func (c *consumer) pass(d *engine.Delivery) {
+	e := &d.Entry
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, s := range list {
-		c.mu.stash += s.r.Len()
-	}
-	c.mu.skipped = append(c.mu.skipped, list...)
-}
-
-// postSkipped acknowledges what could not be delivered.
-func (c *consumer) postSkipped() {
-	c.mu.Lock()
-	list := c.mu.skipped
-	c.mu.skipped = nil
-	for _, s := range list {
-		c.held[s.partition].drop(s.r.From)
-	}
+	c.mu.stash += int64(e.Count) - acked(d.Acked)
+	c.held[d.Partition.Index()].drop(e.Base)
 	c.mu.Unlock()
-	for _, s := range list {
-		c.member.Ack(s.partition, s.r)
-	}
+	c.member.Ack(d.Partition.Index(), core.Range{From: e.Base, To: e.End()})
 }
 
 // Active implements engine.Sink.
@@ -277,11 +264,7 @@ func (c *consumer) Active(_ int32, active bool) {
 }
 
 // Detached implements engine.Sink: the group ended under the consumer, and the client may subscribe again.
-func (c *consumer) Detached(error) {
-	if c.sess.forgetConsumer(c) {
-		c.sess.tell(wire.TypeCloseConsumer, &wire.Close{ID: c.id, RequestID: wire.NoRequest})
-	}
-}
+func (c *consumer) Detached(error) { c.dismiss() }
 
 // leave takes the consumer out of its group, once.
 func (c *consumer) leave() {
@@ -298,6 +281,7 @@ func (c *consumer) leave() {
 func (s *session) forgetConsumer(c *consumer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c.ended = true
 	if s.mu.consumers[c.id] != c {
 		return false
 	}

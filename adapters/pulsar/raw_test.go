@@ -38,8 +38,10 @@ func dialSilent(t testing.TB, b *bed) *raw {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	return &raw{t: t, c: c, r: bufio.NewReader(c)}
+	return rawOf(t, c)
 }
+
+func rawOf(t testing.TB, c net.Conn) *raw { return &raw{t: t, c: c, r: bufio.NewReader(c)} }
 
 func (r *raw) close() { r.c.Close() }
 

@@ -43,7 +43,8 @@ func (s *session) seek(b []byte) error {
 	}
 	if err != nil { // a Go consumer paused itself for the SEEK and goes on when it is closed
 		s.fail(q.RequestID, err)
-		c.expel()
+		c.leave()
+		c.dismiss()
 		return nil
 	}
 	s.send(wire.TypeSuccess, &wire.Success{RequestID: q.RequestID})
@@ -55,16 +56,11 @@ func (s *session) seek(b []byte) error {
 func (c *consumer) moveTo(at core.Offset) error {
 	if !c.durable {
 		c.sess.srv.keepSeek(c.key(), at)
-		c.expel()
+		c.leave()
+		c.dismiss()
 		return nil
 	}
-	for _, o := range c.others() {
-		if o != nil {
-			o.expel()
-		}
-	}
-	c.expel()
-	return c.group.Reset(c.part.Index(), at)
+	return expel(append(ours(c.others()), c.member), func() error { return c.group.Reset(c.part.Index(), at) })
 }
 
 // sought is the offset that a SEEK names: that of the next message to be delivered.

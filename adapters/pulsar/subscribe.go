@@ -200,17 +200,22 @@ func (s *session) admit(request uint64, c *consumer, err error, waited bool) {
 	}
 	s.mu.Lock()
 	_, pending := s.mu.pending[waitKey{consumer: true, id: c.id}]
-	gone := s.mu.over || waited && !pending
-	if !gone {
+	gone, ended := s.mu.over || waited && !pending, c.ended
+	if !gone && !ended {
 		s.mu.consumers[c.id] = c
 	}
 	s.mu.Unlock()
-	if gone {
+	if gone || ended {
 		c.leave()
+	}
+	if gone {
 		return
 	}
 	s.log.Debug("subscribed", "topic", c.target.String(), "group", c.subscription, "consumer", c.name, "mode", c.mode.String())
 	s.send(wire.TypeSuccess, &wire.Success{RequestID: request})
+	if ended { // between joining and here: by another's SEEK, or the end of the group
+		s.send(wire.TypeCloseConsumer, &wire.Close{ID: c.id, RequestID: wire.NoRequest})
+	}
 }
 
 func (s *session) consumer(id uint64) *consumer {
