@@ -69,6 +69,7 @@ func (c *catch) take(eng *engine.Engine, d *decoded, p *pull, e *core.Entry, now
 		return false
 	}
 	if e.Expiry != 0 && e.Expiry <= now {
+		c.seen++
 		c.next = e.End()
 		return true
 	}
@@ -78,6 +79,7 @@ func (c *catch) take(eng *engine.Engine, d *decoded, p *pull, e *core.Entry, now
 	msgs, err := d.messages(eng, p.part.Number(), e)
 	if err != nil {
 		eng.Metrics().Dropped.WithLabelValues(protocol, "undecodable").Add(float64(e.Count))
+		c.seen++
 		c.next = e.End()
 		return true
 	}

@@ -77,7 +77,7 @@ func (h *holder) hold(p *pull, at time.Time, await func(wake func()) (cancel fun
 	return true
 }
 
-// release takes t out; false when it is out already. The caller holds the mutex, and calls t.cancel afterwards.
+// release takes t out; false when it is out already. The caller holds the mutex, reads t.cancel under it, and calls that afterwards.
 func (h *holder) release(t *ticket) bool {
 	if t.index < 0 {
 		return false
@@ -105,6 +105,7 @@ func (h *holder) drop(s *session) {
 	s.gone.Store(true)
 	h.mu.Lock()
 	var out []*ticket
+	var cancels []func()
 	if h.mu.counts[s] > 0 {
 		for _, t := range h.mu.held {
 			if t.pull.session == s {
@@ -113,16 +114,18 @@ func (h *holder) drop(s *session) {
 		}
 		for _, t := range out {
 			h.release(t)
+			cancels = append(cancels, t.cancel)
 		}
 	}
 	h.mu.Unlock()
-	cancelAll(out)
+	callAll(cancels)
 }
 
-func cancelAll(ts []*ticket) {
-	for _, t := range ts {
-		if t.cancel != nil {
-			t.cancel()
+// callAll calls what release left to call. A ticket without a cancel yet is cancelled by hold.
+func callAll(cancels []func()) {
+	for _, cancel := range cancels {
+		if cancel != nil {
+			cancel()
 		}
 	}
 }
@@ -146,20 +149,20 @@ func (h *holder) sweep(ctx context.Context) {
 // due moves what is due and returns the time until the next.
 func (h *holder) due(now time.Time) time.Duration {
 	h.mu.Lock()
-	var out []*ticket
+	var cancels []func()
 	for len(h.mu.held) > 0 && !h.mu.held[0].at.After(now) {
 		t := h.mu.held[0]
 		h.release(t)
 		h.mu.ready = append(h.mu.ready, t.pull)
 		h.workers.Signal()
-		out = append(out, t)
+		cancels = append(cancels, t.cancel)
 	}
 	wait := time.Hour
 	if len(h.mu.held) > 0 {
 		wait = h.mu.held[0].at.Sub(now)
 	}
 	h.mu.Unlock()
-	cancelAll(out)
+	callAll(cancels)
 	return wait
 }
 
@@ -185,14 +188,15 @@ func (h *holder) work(run func(*pull)) {
 // close ends the workers and forgets everything.
 func (h *holder) close() {
 	h.mu.Lock()
-	out := h.mu.held
-	for _, t := range out {
+	var cancels []func()
+	for _, t := range h.mu.held {
 		t.index = -1
+		cancels = append(cancels, t.cancel)
 	}
 	h.mu.held, h.mu.ready, h.mu.closed = nil, nil, true
 	h.workers.Broadcast()
 	h.mu.Unlock()
-	cancelAll(out)
+	callAll(cancels)
 }
 
 // tickets is a heap by time.
