@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"isthmus/adapters/rocketmq/wire"
+	"isthmus/core"
 	"isthmus/core/engine"
 )
 
@@ -54,6 +55,9 @@ func (s *session) sendBatch(_ context.Context, h *wire.Header, body []byte) erro
 
 // checkBatch goes over a batch before any of it is stored: a malformed batch is refused whole.
 func (s *session) checkBatch(n *native, body []byte) (count int, err error) {
+	if len(body) > s.srv.cfg.MaxBody {
+		return 0, fmt.Errorf("a batch of %d bytes, %d are allowed: %w", len(body), s.srv.cfg.MaxBody, core.ErrTooLarge)
+	}
 	for rest := body; len(rest) > 0; count++ {
 		var e wire.BatchEntry
 		if e, rest, err = wire.NextBatchEntry(rest); err != nil {

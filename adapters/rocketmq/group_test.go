@@ -94,6 +94,8 @@ func TestSubscriptionsFollowTheLastChange(t *testing.T) {
 		t.Errorf("%+v", ms)
 	}
 	a.heartbeat("g", "Other", "*", "")
+	a.pull(wire.Success, "g", "T", 0, 0) // b still wants it
+	b.heartbeat("g", "Other", "*", "")
 	a.pull(wire.SubscriptionMissing, "g", "T", 0, 0)
 	a.call(wire.SubscriptionBad, wire.HeartBeat, []byte(`{"clientID":"x","consumerDataSet":[{"groupName":"g","subscriptionDataSet":[{"topic":"T","subString":"||"}]}]}`))
 	a.call(wire.SystemError, wire.HeartBeat, []byte(`nonsense`))

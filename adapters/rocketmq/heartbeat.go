@@ -1,6 +1,7 @@
 package rocketmq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,10 +31,11 @@ func (s *session) heartbeat(_ context.Context, h *wire.Header, body []byte) erro
 	if hb.ClientID == "" || len(hb.ClientID) > maxGroup || len(hb.Consumers) > maxGroups {
 		return fmt.Errorf("heartbeat of client %.80q with %d groups: %w", hb.ClientID, len(hb.Consumers), core.ErrInvalid)
 	}
-	for i := range hb.Consumers {
-		if err := s.beat(hb.ClientID, &hb.Consumers[i]); err != nil {
-			return err
-		}
+	for i := range hb.Consumers { // one group that is refused does not cost the client its others
+		err = cmp.Or(err, s.beat(hb.ClientID, &hb.Consumers[i]))
+	}
+	if err != nil {
+		return err
 	}
 	return s.ok(h, nil)
 }
@@ -47,6 +49,7 @@ func (s *session) beat(client string, d *wire.ConsumerData) error {
 		return fmt.Errorf("%d subscriptions: %w", len(d.Subscriptions), core.ErrInvalid)
 	}
 	subs := make(map[string]subscription, len(d.Subscriptions))
+	var absent []string
 	for _, sub := range d.Subscriptions {
 		f, err := parseFilter(sub.ExpressionType, sub.Expression)
 		if err != nil {
@@ -54,51 +57,60 @@ func (s *session) beat(client string, d *wire.ConsumerData) error {
 		}
 		subs[sub.Topic] = subscription{text: sub.Expression, kind: sub.ExpressionType, filter: f}
 		if d.Model != wire.Broadcasting {
-			if err := s.beginAt(sub.Topic, d.Group, client, d.FromWhere); err != nil {
+			exists, err := s.beginAt(sub.Topic, d.Group, client, d.FromWhere)
+			if err != nil {
 				return err
+			}
+			if !exists {
+				absent = append(absent, sub.Topic)
 			}
 		}
 	}
-	notify, differs := s.srv.registry.beat(s, client, d, subs, time.Now())
-	if differs {
+	after, err := s.srv.registry.beat(s, client, d, subs, absent, time.Now())
+	if err != nil {
+		return err
+	}
+	if after.differs {
 		s.srv.log.Warn("members of a group subscribe differently, the last one counts", "protocol", protocol, "group", d.Group, "client_id", client)
 	}
-	s.srv.notify(d.Group, notify)
+	s.srv.forget(d.Group, client, after.dropped)
+	s.srv.notify(d.Group, after.notify)
 	return nil
 }
 
 // beginAt begins the group of an existing topic and notes the member. A topic that does not exist yet is met again with
 // the next heartbeat, or when the client asks for an offset.
-func (s *session) beginAt(topic, groupName, client, fromWhere string) error {
+func (s *session) beginAt(topic, groupName, client, fromWhere string) (exists bool, err error) {
 	n, err := s.srv.resolve(topic)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := s.allow(auth.Consume, n.String()+"#"+groupName); err != nil {
-		return err
+		return false, err
 	}
 	t, err := s.srv.eng.Topic(n)
 	if errors.Is(err, core.ErrTopicNotFound) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	g, err := t.BeginGroup(groupName, start(fromWhere, isRetry(topic)))
+	in := s.srv.registry.interest(groupName, topic)
+	g, err := t.BeginGroup(groupName, start(fromWhere, in.awaited || isRetry(topic)))
 	if err != nil {
-		return err
+		return false, err
 	}
 	g.Heartbeat(client)
-	return nil
+	return true, nil
 }
 
-// start translates consumeFromWhere. The timestamp itself is not in the heartbeat: the client looks its offset up, and
+// start translates consumeFromWhere; all tells that the group is older than the topic. The timestamp itself is not in the heartbeat: the client looks its offset up, and
 // until it commits one, the group holds what the default would need.
 //
 // Spec: RocketMQ ConsumeFromWhere@5.x
-func start(fromWhere string, retry bool) engine.Start {
+func start(fromWhere string, all bool) engine.Start {
 	switch {
-	case fromWhere == wire.FromFirst || retry:
+	case fromWhere == wire.FromFirst || all:
 		return engine.Start{At: engine.Earliest}
 	case fromWhere == wire.FromTimestamp:
 		return engine.Start{At: engine.AtTime, Time: time.Now().Add(-timestampWindow).UnixMilli()}
@@ -111,8 +123,8 @@ func start(fromWhere string, retry bool) engine.Start {
 // Spec: RocketMQ RequestCode.UNREGISTER_CLIENT=35; ClientManageProcessor.unregisterClient@5.x
 func (s *session) unregister(_ context.Context, h *wire.Header, _ []byte) error {
 	client, groupName := h.String("clientID"), h.String("consumerGroup")
-	if groupName != "" && s.srv.registry.on(s, groupName, client) {
-		s.srv.left(s.srv.registry.leave(groupName, client))
+	if groupName != "" {
+		s.srv.left(s.srv.registry.leave(s, groupName, client))
 	}
 	return s.ok(h, nil)
 }

@@ -47,14 +47,17 @@ func (s *Server) groupOf(topic, name string) *engine.Group {
 // left does what follows from departures: locks are freed, and those who stay share out the queues again at once.
 func (s *Server) left(ds []departure) {
 	for _, d := range ds {
-		if !d.broadcasting {
-			for _, topic := range d.topics {
-				if g := s.groupOf(topic, d.group); g != nil {
-					g.Forget(d.client)
-				}
-			}
-		}
+		s.forget(d.group, d.client, d.topics)
 		s.notify(d.group, d.remaining)
+	}
+}
+
+// forget takes a client off the rosters of topics that it no longer reads.
+func (s *Server) forget(groupName, client string, topics []string) {
+	for _, topic := range topics {
+		if g := s.groupOf(topic, groupName); g != nil {
+			g.Forget(client)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func (s *session) queueOf(h *wire.Header) (topic string, p *engine.Partition, er
 
 // queryOffset handles code 14. Once a group has begun, its mark is the answer, so that what was sent between its first
 // heartbeat and this question is not missed. With CONSUME_FROM_TIMESTAMP, and for pull consumers, only the client knows
-// where to begin: it is told that nothing is committed and looks the offset up.
+// where to begin: it is told that nothing is committed and looks the offset up. So is a group without a heartbeat.
 //
 // Deviates: the real broker answers 0 for a young topic whose first message is in memory; this one never does.
 // Spec: RocketMQ RequestCode.QUERY_CONSUMER_OFFSET=14; ConsumerManageProcessor.queryConsumerOffset@5.x
@@ -54,7 +54,7 @@ func (s *session) queryOffset(_ context.Context, h *wire.Header, _ []byte) error
 		return fmt.Errorf("group %s in topic %s: %w", name, topic, errNothingCommitted)
 	}
 	next, committed := g.Committed(p.Index())
-	if !committed && in.asks {
+	if !committed && (in.asks || !in.known) {
 		return fmt.Errorf("group %s in topic %s: %w", name, topic, errNothingCommitted)
 	}
 	return s.offset(h, next)
@@ -73,7 +73,7 @@ func (s *session) group(t *engine.Topic, topic, name string, in interest) (*engi
 	if !in.known {
 		return nil, nil
 	}
-	if g, err = t.BeginGroup(name, start(in.fromWhere, isRetry(topic))); err != nil {
+	if g, err = t.BeginGroup(name, start(in.fromWhere, in.awaited || isRetry(topic))); err != nil {
 		return nil, err
 	}
 	if client := s.srv.registry.clientOf(s, name); client != "" {
@@ -82,7 +82,7 @@ func (s *session) group(t *engine.Topic, topic, name string, in interest) (*engi
 	return g, nil
 }
 
-// updateOffset handles code 15. A commit never moves a group backwards.
+// updateOffset handles code 15. A commit never moves a group backwards, but for its first.
 //
 // Spec: RocketMQ RequestCode.UPDATE_CONSUMER_OFFSET=15; ConsumerManageProcessor.updateConsumerOffset@5.x
 func (s *session) updateOffset(_ context.Context, h *wire.Header, _ []byte) error {
@@ -114,7 +114,11 @@ func (s *session) commit(p *engine.Partition, topic, groupName string, next core
 	if _, end := p.Bounds(); next < 0 || next > end {
 		return fmt.Errorf("commit of offset %d, the queue ends at %d: %w", next, end, core.ErrInvalid)
 	}
-	g, err := s.group(p.Topic(), topic, groupName, s.srv.registry.interest(groupName, topic))
+	in := s.srv.registry.interest(groupName, topic)
+	if in.broadcasting {
+		return nil // its members keep their own offsets
+	}
+	g, err := s.group(p.Topic(), topic, groupName, in)
 	if err != nil {
 		return err
 	}
@@ -122,6 +126,11 @@ func (s *session) commit(p *engine.Partition, topic, groupName string, next core
 		if g, err = p.Topic().BeginGroup(groupName, engine.Start{At: engine.Latest}); err != nil {
 			return err
 		}
+	}
+	// The first commit may be below the place where the group was begun, when the client chose its own: it counts, or the
+	// client's successor would skip what lies between.
+	if mark, committed := g.Committed(p.Index()); !committed && next < mark {
+		return g.Reset(p.Index(), next)
 	}
 	g.Commit(p.Index(), next)
 	return nil

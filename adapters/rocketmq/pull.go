@@ -24,7 +24,6 @@ type pull struct {
 	session  *session
 	opaque   int32
 	group    string
-	client   string
 	topic    string
 	queueID  int32
 	part     *engine.Partition // nil: a retry topic to which nothing was sent yet
@@ -34,6 +33,7 @@ type pull struct {
 	messages int
 	bytes    int
 	filter   filter
+	own      bool      // the filter came with the request
 	deadline time.Time // zero: answer at once
 }
 
@@ -90,6 +90,7 @@ func (s *session) subscribed(p *pull, r *wire.Pull) error {
 		if p.filter, err = parseFilter(string(r.ExpressionType), string(r.Subscription)); err != nil {
 			return err
 		}
+		p.own = true
 	case in.known:
 		p.filter = in.filter
 	default:
@@ -105,9 +106,9 @@ func (s *session) subscribed(p *pull, r *wire.Pull) error {
 	if err != nil || g == nil {
 		return err
 	}
-	p.cursor, p.client = g, s.srv.registry.clientOf(s, p.group)
-	if p.client != "" {
-		g.RecordLease(p.queueID, p.client)
+	p.cursor = g
+	if client := s.srv.registry.clientOf(s, p.group); client != "" {
+		g.RecordLease(p.queueID, client)
 	}
 	return nil
 }
@@ -124,9 +125,14 @@ func (s *Server) answerPull(ctx context.Context, p *pull) {
 	}
 	if p.cursor != nil {
 		// Exclusivity does not depend on the client's arithmetic: somebody else's queue looks empty.
-		if owner := p.cursor.LockedBy(p.queueID); owner != "" && owner != p.client {
+		if owner := p.cursor.LockedBy(p.queueID); owner != "" && owner != s.registry.clientOf(p.session, p.group) {
 			s.nothing(p, time.Now().Add(recheckLock), nil)
 			return
+		}
+	}
+	if !p.own && !p.deadline.IsZero() { // what the group wants may have changed while the pull was held
+		if in := s.registry.interest(p.group, p.topic); in.known && !in.filter.sql {
+			p.filter = in.filter
 		}
 	}
 	first, end := p.part.Bounds()

@@ -1,12 +1,14 @@
 package rocketmq
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"isthmus/adapters/rocketmq/wire"
+	"isthmus/core"
 )
 
 // registry knows the consumer groups of connected clients: who is in them, and what they subscribe to. The mutex is a
@@ -15,6 +17,7 @@ type registry struct {
 	mu struct {
 		sync.Mutex
 		groups map[string]*group
+		counts map[*session]int     // memberships of a connection
 		remind map[string]time.Time // when to call a group's members again
 	}
 }
@@ -22,11 +25,19 @@ type registry struct {
 // group is one consumer group. Its subscriptions are those of the member that changed its own last: real brokers take
 // the highest version, which for mixed clients is always the Go client's, as it counts nanoseconds.
 type group struct {
-	members      map[string]*member
+	members      map[memberKey]*member
 	subs         map[string]subscription // by topic, as clients name it
+	awaited      map[string]bool         // topics that did not exist when a member subscribed to them
 	broadcasting bool
 	fromWhere    string
 	asks         bool // where to begin is for the client to say, not for the heartbeat
+}
+
+// memberKey is a client; clients of a broadcasting group may share an id, so there it is a client and its connection. In
+// other groups a client that comes back takes the place of its old connection, which may be half dead.
+type memberKey struct {
+	client  string
+	session *session // nil unless broadcasting
 }
 
 type member struct {
@@ -44,12 +55,11 @@ type subscription struct {
 type departure struct {
 	group, client string
 	topics        []string
-	broadcasting  bool
 	remaining     []*session
 }
 
 func (r *registry) init() {
-	r.mu.groups, r.mu.remind = make(map[string]*group), make(map[string]time.Time)
+	r.mu.groups, r.mu.counts, r.mu.remind = make(map[string]*group), make(map[*session]int), make(map[string]time.Time)
 }
 
 // settle is when members are called a second time after a change: rocketmq-client-go balances on every call in a
@@ -82,35 +92,94 @@ func (r *registry) reminders(now time.Time) map[string][]*session {
 	return out
 }
 
-// beat notes a heartbeat and tells who is to be told about a change, nil when there is none.
-func (r *registry) beat(s *session, client string, d *wire.ConsumerData, subs map[string]subscription, now time.Time) (notify []*session, differs bool) {
+// maxMemberships bounds the groups of one connection, whatever ids its heartbeats name.
+const maxMemberships = 1024
+
+// beaten is what follows from a heartbeat.
+type beaten struct {
+	notify  []*session // who is to be told about a change
+	dropped []string   // topics that the client no longer subscribes to
+	differs bool       // from the other members' subscriptions
+}
+
+// beat notes a heartbeat. absent are those of the subscribed topics that do not exist.
+func (r *registry) beat(s *session, client string, d *wire.ConsumerData, subs map[string]subscription, absent []string, now time.Time) (out beaten, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	key := memberKey{client: client}
+	if d.Model == wire.Broadcasting {
+		key.session = s
+	}
 	g := r.mu.groups[d.Group]
+	if (g == nil || g.members[key] == nil || g.members[key].session != s) && r.mu.counts[s] >= maxMemberships {
+		return out, fmt.Errorf("%d groups on one connection: %w", maxMemberships, core.ErrOverloaded)
+	}
 	if g == nil {
-		g = &group{members: make(map[string]*member)}
+		g = &group{members: make(map[memberKey]*member), awaited: make(map[string]bool)}
 		r.mu.groups[d.Group] = g
 	}
 	g.broadcasting, g.fromWhere = d.Model == wire.Broadcasting, d.FromWhere
 	// rocketmq-client-go's pull consumer writes LAST_OFFSET whatever it was told.
 	g.asks = d.FromWhere == wire.FromTimestamp || d.Type == wire.Actively
-	m := g.members[client]
+	m := g.members[key]
 	changed := m == nil || m.session != s
 	if m == nil {
 		m = new(member)
-		g.members[client] = m
+		g.members[key] = m
+	}
+	if changed {
+		r.count(m.session, -1)
+		r.count(s, 1)
 	}
 	m.session, m.seen = s, now
 	if !sameSubs(m.subs, subs) {
-		differs = g.subs != nil && len(g.members) > 1 && !sameSubs(g.subs, subs)
+		out.differs = g.subs != nil && len(g.members) > 1 && !sameSubs(g.subs, subs)
+		for topic := range m.subs {
+			if _, still := subs[topic]; !still {
+				out.dropped = append(out.dropped, topic)
+			}
+		}
 		m.subs, g.subs = subs, subs
 		changed = true
 	}
-	if !changed {
-		return nil, false
+	g.await(subs, absent)
+	if changed {
+		r.mu.remind[d.Group] = now.Add(settle)
+		out.notify = g.sessions()
 	}
-	r.mu.remind[d.Group] = now.Add(settle)
-	return g.sessions(), differs
+	return out, nil
+}
+
+func (r *registry) count(s *session, n int) {
+	if s == nil {
+		return
+	}
+	if r.mu.counts[s] += n; r.mu.counts[s] == 0 {
+		delete(r.mu.counts, s)
+	}
+}
+
+// await notes which topics are still to come.
+func (g *group) await(subs map[string]subscription, absent []string) {
+	for topic := range g.awaited {
+		if _, here := subs[topic]; here || g.newest(topic) == nil {
+			delete(g.awaited, topic)
+		}
+	}
+	for _, topic := range absent {
+		g.awaited[topic] = true
+	}
+}
+
+// newest returns the member heard of last, of those that subscribe to a topic; "" is any.
+func (g *group) newest(topic string) *member {
+	var best *member
+	for _, m := range g.members {
+		if _, has := m.subs[topic]; (has || topic == "") && (best == nil || m.seen.After(best.seen)) {
+			best = m
+		}
+	}
+	return best
 }
 
 func sameSubs(a, b map[string]subscription) bool {
@@ -130,12 +199,12 @@ func (g *group) sessions() []*session {
 
 // drop forgets everybody on a connection.
 func (r *registry) drop(s *session) []departure {
-	return r.remove(func(_ string, _ string, m *member) bool { return m.session == s })
+	return r.remove(func(_, _ string, m *member) bool { return m.session == s })
 }
 
-// leave forgets one client in one group.
-func (r *registry) leave(groupName, client string) []departure {
-	return r.remove(func(g, c string, _ *member) bool { return g == groupName && c == client })
+// leave forgets one client in one group, when it is on this connection.
+func (r *registry) leave(s *session, groupName, client string) []departure {
+	return r.remove(func(g, c string, m *member) bool { return g == groupName && c == client && m.session == s })
 }
 
 // expire forgets those whose last heartbeat is older than before.
@@ -150,83 +219,36 @@ func (r *registry) remove(gone func(group, client string, m *member) bool) []dep
 	now := time.Now()
 	for name, g := range r.mu.groups {
 		first := len(out)
-		for id, m := range g.members {
-			if gone(name, id, m) {
-				delete(g.members, id)
-				out = append(out, departure{group: name, client: id, topics: slices.Collect(maps.Keys(m.subs)), broadcasting: g.broadcasting})
+		for key, m := range g.members {
+			if gone(name, key.client, m) {
+				delete(g.members, key)
+				r.count(m.session, -1)
+				out = append(out, departure{group: name, client: key.client, topics: slices.Collect(maps.Keys(m.subs))})
 			}
+		}
+		if len(out) == first {
+			continue
 		}
 		for i := first; i < len(out); i++ {
 			out[i].remaining = g.sessions()
 		}
-		if len(out) > first {
-			r.mu.remind[name] = now.Add(settle)
-		}
+		r.mu.remind[name] = now.Add(settle)
 		if len(g.members) == 0 {
 			delete(r.mu.groups, name)
 		}
+		g.inherit()
 	}
 	return out
 }
 
-// interest is what a group wants of a topic.
-type interest struct {
-	filter             filter
-	known              bool
-	broadcasting, asks bool
-	fromWhere          string
-}
-
-func (r *registry) interest(groupName, topic string) interest {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g := r.mu.groups[groupName]
-	if g == nil {
-		return interest{}
-	}
-	sub, known := g.subs[topic]
-	return interest{filter: sub.filter, known: known, broadcasting: g.broadcasting, asks: g.asks, fromWhere: g.fromWhere}
-}
-
-// members returns the client ids and topics of a group.
-func (r *registry) members(groupName string) (clients, topics []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if g := r.mu.groups[groupName]; g != nil {
-		clients, topics = slices.Collect(maps.Keys(g.members)), slices.Collect(maps.Keys(g.subs))
-	}
-	return clients, topics
-}
-
-// others returns the connections of a group's members but for this one.
-func (r *registry) others(s *session, groupName string) []*session {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g := r.mu.groups[groupName]
-	if g == nil {
-		return nil
-	}
-	return slices.DeleteFunc(g.sessions(), func(x *session) bool { return x == s })
-}
-
-// on tells whether a client of a group is on this connection.
-func (r *registry) on(s *session, groupName, client string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g := r.mu.groups[groupName]
-	return g != nil && g.members[client] != nil && g.members[client].session == s
-}
-
-// clientOf returns the client of a group on this connection, "" when there is none.
-func (r *registry) clientOf(s *session, groupName string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if g := r.mu.groups[groupName]; g != nil {
-		for id, m := range g.members {
-			if m.session == s {
-				return id
-			}
+// inherit replaces the subscriptions of a group when nobody who is left asked for them.
+func (g *group) inherit() {
+	for _, m := range g.members {
+		if sameSubs(m.subs, g.subs) {
+			return
 		}
 	}
-	return ""
+	if m := g.newest(""); m != nil {
+		g.subs = m.subs
+	}
 }
