@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"errors"
 	"fmt"
 
 	"isthmus/adapters/mqtt/wire"
@@ -23,8 +24,12 @@ func (s *session) committed(rs []engine.Receipt) {
 			}
 		}
 		var refused bool
-		if dst, refused = s.ring.emit(dst, s.version); !refused {
+		dst, refused = s.ring.emit(dst, s.version)
+		switch {
+		case !refused:
 			failure = nil
+		case failure == nil:
+			failure = errRefused // earlier, and it is its turn now
 		}
 		return dst
 	}); err != nil {
@@ -37,6 +42,9 @@ func (s *session) committed(rs []engine.Receipt) {
 	}
 	s.ring.nudge(s.wake)
 }
+
+// errRefused: the reason was logged when the publish was refused.
+var errRefused = errors.New("refused, which version 3 cannot say")
 
 func pubackCode(err error) wire.Reason {
 	if err == nil {

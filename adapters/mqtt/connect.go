@@ -21,9 +21,13 @@ func (s *Server) connect(ctx context.Context, c net.Conn, in *input, out *serve.
 		srv: s, ctx: ctx, conn: c, in: in, out: out, limits: &s.limits,
 		wake: make(chan struct{}, 1), gone: make(chan struct{}),
 	}
+	ss.seen.Store(atWork)
 	var p wire.Connect
 	c.SetReadDeadline(time.Now().Add(s.cfg.ConnectTimeout))
-	if err := ss.readConnect(&p); err != nil {
+	known := context.AfterFunc(ctx, func() { c.SetReadDeadline(time.Unix(1, 0)) }) // nobody waits for a stranger
+	err := ss.readConnect(&p)
+	known()
+	if err != nil {
 		ss.refuseConnect(p.Version, err)
 		return nil, err
 	}
@@ -39,7 +43,6 @@ func (s *Server) connect(ctx context.Context, c net.Conn, in *input, out *serve.
 	if ctx.Err() != nil { // it came too late to be told with the others
 		ss.stop(errShutdown)
 	}
-	ss.seen.Store(s.tick.Load())
 	out.OnDrained(ss.pump)
 	out.Append(func(dst []byte) []byte { return ack.Append(dst, ss.version) })
 	s.log.Debug("client connected", "client_id", ss.id, "conn", c.RemoteAddr().String(), "version", int(ss.version))
@@ -119,6 +122,10 @@ func (s *session) accept(p *wire.Connect) (wire.Connack, error) {
 		return ack, nil
 	}
 	s.announce(p, &ack)
+	// Spec: MQTT5 3.1.2.11.4 [MQTT-3.1.2-24]
+	if s.maxPacket > 0 && len(ack.Append(nil, s.version)) > s.maxPacket {
+		return ack, refuse(wire.PacketTooLarge, "CONNACK exceeds the client's maximum packet size")
+	}
 	return ack, nil
 }
 

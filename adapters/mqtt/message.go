@@ -96,7 +96,7 @@ func (f *forwarder) property(p *core.Property) {
 			f.set(wire.ResponseTopic, p.Value)
 		}
 	case core.PropCorrelationData:
-		if b, err := base64.StdEncoding.DecodeString(p.Value); err == nil {
+		if b, err := base64.StdEncoding.DecodeString(p.Value); err == nil && len(b) <= 65535 {
 			f.props.SetText(wire.CorrelationData, b)
 		}
 	default:

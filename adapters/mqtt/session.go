@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"sync/atomic"
 	"time"
@@ -44,7 +45,7 @@ type session struct {
 	outbox  outbox       // guarded by out
 	starved atomic.Bool  // the outbox's queue waits for the socket
 	fan     fanMark      // owned by the fan-out goroutine
-	seen    atomic.Int64 // tick of the last bytes from the client
+	seen    atomic.Int64 // tick since which the reader waits for the client, or atWork
 	why     atomic.Pointer[error]
 	wake    chan struct{} // capacity 1: the ring has room again, or the session is stopped
 	gone    chan struct{} // closed when nothing of the session is left in the server
@@ -75,13 +76,18 @@ func (s *session) run() {
 		if s.flush() != nil {
 			return
 		}
-		if err := s.in.fill(); err != nil {
+		s.seen.Store(s.srv.tick.Load())
+		err := s.in.fill()
+		s.seen.Store(atWork)
+		if err != nil {
 			s.stop(err)
 			return
 		}
-		s.seen.Store(s.srv.tick.Load())
 	}
 }
+
+// atWork instead of a tick: the reader handles what came, and may wait for the disk. That is not the client's silence.
+const atWork = math.MaxInt64
 
 // drain handles all whole packets of the read buffer.
 func (s *session) drain() error {
@@ -147,8 +153,8 @@ func (s *session) end() {
 	s.srv.log.Info("client left", "client_id", s.id, "conn", s.conn.RemoteAddr().String(), "err", why)
 }
 
-// farewell is the DISCONNECT of the server, which version 3 does not have.
-// Spec: MQTT5 4.13.1 [MQTT-4.13.1-1]; MQTT5 3.14 [MQTT-3.14.0-1]
+// farewell is the DISCONNECT of the server, which version 3 does not have. Nothing follows it.
+// Spec: MQTT5 4.13.1 [MQTT-4.13.1-1]; MQTT5 3.14 [MQTT-3.14.0-1]; MQTT5 3.14.4
 func (s *session) farewell(why error) {
 	if s.version < wire.V5 || errors.Is(why, errGoodbye) || lost(why) {
 		return
@@ -157,7 +163,7 @@ func (s *session) farewell(why error) {
 	if !d.Reason.Legal(wire.DISCONNECT) {
 		d.Reason = wire.UnspecifiedError
 	}
-	s.out.Append(func(dst []byte) []byte { return d.Append(dst, wire.DISCONNECT, s.version) })
+	s.out.Last(func(dst []byte) []byte { return d.Append(dst, wire.DISCONNECT, s.version) })
 }
 
 // lost tells whether the connection itself failed.

@@ -36,11 +36,29 @@ func (s *session) subscribe(body []byte) error {
 		}
 		ack.Codes[i] = code
 	}
-	if _, err := s.out.Append(func(dst []byte) []byte { return ack.Append(dst, wire.SUBACK, s.version) }); err != nil {
+	if err := s.answer(wire.SUBACK, &ack); err != nil {
 		return err
 	}
 	s.open()
 	return nil
+}
+
+// answer appends a SUBACK or UNSUBACK. A client that cannot take it cannot be answered otherwise.
+// Spec: MQTT5 3.1.2.11.4 [MQTT-3.1.2-24]
+func (s *session) answer(t wire.Type, ack *wire.Suback) error {
+	tooLarge := false
+	_, err := s.out.Append(func(dst []byte) []byte {
+		before := len(dst)
+		dst = ack.Append(dst, t, s.version)
+		if tooLarge = s.maxPacket > 0 && len(dst)-before > s.maxPacket; tooLarge {
+			return dst[:before]
+		}
+		return dst
+	})
+	if tooLarge {
+		return refuse(wire.PacketTooLarge, "the answer exceeds the client's maximum packet size")
+	}
+	return err
 }
 
 // subscribeOne returns the code of one filter; an error ends the connection.
@@ -145,8 +163,7 @@ func (s *session) unsubscribe(body []byte) error {
 		s.remove(sub)
 		delete(s.subs, string(f))
 	}
-	_, err := s.out.Append(func(dst []byte) []byte { return ack.Append(dst, wire.UNSUBACK, s.version) })
-	return err
+	return s.answer(wire.UNSUBACK, &ack)
 }
 
 func (s *session) remove(sub *subscription) {

@@ -20,6 +20,8 @@ func (o *Out) Close(linger time.Duration) {
 	linger = min(linger, maxLingerTime)
 	if lingering.Add(1) <= maxLingering && linger > 0 {
 		o.farewell(time.Now().Add(linger))
+	} else {
+		_ = o.Flush() // what the socket takes at once
 	}
 	lingering.Add(-1)
 	o.fail(net.ErrClosed)

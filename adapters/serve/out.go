@@ -22,7 +22,8 @@ type Out struct {
 	buf     []byte // nil while there is nothing to say
 	taken   int    // bytes that the writer goroutine took and has not written yet
 	writing bool   // a writer goroutine is at work; it alone writes until it clears this
-	closing bool   // the last words are said
+	last    bool   // nothing may be appended any more
+	closing bool   // nobody starts a writer any more
 	err     error  // first failure, for good
 
 	writer  sync.WaitGroup
@@ -54,12 +55,33 @@ func (o *Out) OnDrained(f func()) { o.drained = f }
 func (o *Out) Append(f func(dst []byte) []byte) (buffered int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.err != nil {
-		return 0, o.err
+	if err := o.open(); err != nil {
+		return 0, err
 	}
-	if o.closing {
-		return 0, net.ErrClosed
+	return o.add(f)
+}
+
+// Last is Append, and from then on nothing can be appended: what f adds is the last the peer gets.
+func (o *Out) Last(f func(dst []byte) []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.open(); err != nil {
+		return err
 	}
+	o.last = true
+	_, err := o.add(f)
+	return err
+}
+
+// open tells whether more may be said. The caller holds the lock, as below.
+func (o *Out) open() error {
+	if o.err == nil && (o.last || o.closing) {
+		return net.ErrClosed
+	}
+	return o.err
+}
+
+func (o *Out) add(f func(dst []byte) []byte) (buffered int, err error) {
 	if len(o.buf)+o.taken > o.limit {
 		o.err = ErrSlow
 		return 0, o.err
@@ -78,11 +100,8 @@ func (o *Out) Append(f func(dst []byte) []byte) (buffered int, err error) {
 func (o *Out) With(f func()) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.err != nil {
-		return o.err
-	}
-	if o.closing {
-		return net.ErrClosed
+	if err := o.open(); err != nil {
+		return err
 	}
 	f()
 	return nil

@@ -188,3 +188,32 @@ func TestConcurrentAppendsStayWhole(t *testing.T) {
 	wg.Wait()
 	o.Close(0)
 }
+
+// What is said last is the last, whoever goes on appending; and it is sent even when nobody may linger.
+func TestNothingFollowsTheLastWords(t *testing.T) {
+	for name, full := range map[string]int32{"lingering": 0, "too many linger": maxLingering} {
+		t.Run(name, func(t *testing.T) {
+			lingering.Add(full)
+			defer lingering.Add(-full)
+			ours, peer := pair(t)
+			o := NewOut(ours, 1<<20)
+			if err := o.Last(func(d []byte) []byte { return append(d, "bye"...) }); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := o.Write([]byte("and another thing")); !errors.Is(err, net.ErrClosed) {
+				t.Fatal(err)
+			}
+			if err := o.With(func() { t.Error("called") }); !errors.Is(err, net.ErrClosed) {
+				t.Fatal(err)
+			}
+			ended := make(chan struct{})
+			go func() { defer close(ended); o.Close(maxLingerTime) }()
+			got, err := io.ReadAll(peer)
+			if err != nil || string(got) != "bye" {
+				t.Fatalf("%q %v", got, err)
+			}
+			peer.Close()
+			<-ended
+		})
+	}
+}
