@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"isthmus/adapters/pulsar/wire"
+	"isthmus/core"
+	"isthmus/core/engine"
 )
 
 const pipelined = 100
@@ -53,6 +55,37 @@ func BenchmarkDeliver(b *testing.B) {
 			}
 		}
 	}
+	drink(b, bed, r)
+}
+
+// The same for messages of 128 bytes that came by MQTT: with a key, an address and two properties.
+func BenchmarkDeliverForeign(b *testing.B) {
+	bed := newBed(b, setup{})
+	r := dial(b, bed)
+	r.subscribe(subscription("bench", "sub"))
+	part := bed.Topic(b, "bench", 0).Partition(0)
+	m := core.Message{
+		Address: "plant/7/line/3/temperature", Body: make([]byte, 128),
+		Properties: []core.Property{{Key: "unit", Value: "celsius"}}, Routed: []core.Property{{Key: "mqtt.topic", Value: "plant/7/line/3/temperature"}},
+	}
+	e := core.Entry{
+		Count: 1, Format: core.FormatNeutral, Flags: core.FlagHasKey, Key: []byte("device-7"), Producer: []byte("sensor-7"),
+		PublishTime: 1700000000000, Data: m.AppendNeutral(nil),
+	}
+	done := make(chan int, b.N)
+	pub := bed.Engine.NewProducer("test", func(rs []engine.Receipt) { done <- len(rs) })
+	for range b.N {
+		if err := pub.Publish(part, &e, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for left := b.N; left > 0; left -= <-done {
+	}
+	drink(b, bed, r)
+}
+
+// drink takes everything of the topic and acknowledges it.
+func drink(b *testing.B, bed *bed, r *raw) {
 	ledger := ledgerOf(bed.Topic(b, "bench", 0).Partition(0))
 	b.ResetTimer()
 	b.ReportAllocs()

@@ -74,15 +74,16 @@ func encode(dst []byte, m *core.Message) []byte {
 	}
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
-	dst = out.Append(dst, func(add func(key, value string)) {
+	dst = out.Append(dst, func(dst []byte) []byte {
 		for _, list := range [2][]core.Property{m.Properties, m.Routed} {
 			for i := range list {
-				add(list[i].Key, list[i].Value)
+				dst = wire.AppendProperty(dst, list[i].Key, list[i].Value)
 			}
 		}
 		if m.Tag != "" {
-			add(tagProperty, m.Tag)
+			dst = wire.AppendProperty(dst, tagProperty, m.Tag)
 		}
+		return dst
 	})
 	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start-4))
 	return append(dst, body...)

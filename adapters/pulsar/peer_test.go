@@ -129,7 +129,7 @@ func TestOutMetadataIsWhatTheClientReads(t *testing.T) {
 		Producer: "isthmus", Sequence: 3, PublishTime: 4, HasKey: true, Key: []byte("a2V5"), KeyB64: true, OrderingKey: []byte("o"),
 		EventTime: 9, NullValue: true, Batch: true,
 	}
-	b := out.Append(nil, func(add func(k, v string)) { add("a", "1"); add("b", "") })
+	b := out.Append(nil, func(dst []byte) []byte { return wire.AppendProperty(wire.AppendProperty(dst, "a", "1"), "b", "") })
 	mt, _ := protoregistry.GlobalTypes.FindMessageByName("pulsar.proto.MessageMetadata")
 	got := mt.New().Interface()
 	if err := proto.Unmarshal(b, got); err != nil {

@@ -193,18 +193,20 @@ func (m *OutMetadata) AppendSingle(dst []byte) []byte {
 	return dst
 }
 
-// Append appends MessageMetadata. each calls its argument for every property, in order. The same values always give the
+// AppendProperty appends one property of a MessageMetadata.
+func AppendProperty(dst []byte, key, value string) []byte {
+	dst, start := openNested(dst, 4)
+	return closeNested(appendBytes(appendBytes(dst, 1, key), 2, value), start)
+}
+
+// Append appends MessageMetadata. properties, if not nil, appends those in their order. The same values always give the
 // same bytes.
-func (m *OutMetadata) Append(dst []byte, each func(add func(key, value string))) []byte {
+func (m *OutMetadata) Append(dst []byte, properties func(dst []byte) []byte) []byte {
 	dst = appendBytes(dst, 1, m.Producer)
 	dst = appendUint(dst, 2, m.Sequence)
 	dst = appendUint(dst, 3, m.PublishTime)
-	if each != nil {
-		each(func(key, value string) {
-			var start int
-			dst, start = openNested(dst, 4)
-			dst = closeNested(appendBytes(appendBytes(dst, 1, key), 2, value), start)
-		})
+	if properties != nil {
+		dst = properties(dst)
 	}
 	if m.HasKey {
 		dst = appendBytes(dst, 6, m.Key)
