@@ -27,7 +27,7 @@ type catch struct {
 
 // item is one message to send: native when message is nil.
 type item struct {
-	entry   core.Entry
+	entry   *core.Entry
 	offset  core.Offset
 	message *core.Message
 }
@@ -41,7 +41,9 @@ func (c *catch) collect(ctx context.Context, eng *engine.Engine, d *decoded, p *
 	}
 	now := time.Now().UnixMilli()
 	for {
-		es, err := p.part.Read(ctx, c.next, entries, maxBytes)
+		_, end := p.part.Bounds()
+		room := make([]core.Entry, 0, min(max(end-c.next, 0), int64(entries)))
+		es, err := p.part.AppendEntries(ctx, room, c.next, entries, maxBytes)
 		if errors.Is(err, core.ErrOffsetOutOfRange) {
 			// Trimmed under the reader: the client goes on at the new start at once, which code 21 would delay by 10 s.
 			c.next, _ = p.part.Bounds()
@@ -59,6 +61,10 @@ func (c *catch) collect(ctx context.Context, eng *engine.Engine, d *decoded, p *
 				c.more = true
 				return nil
 			}
+		}
+		if len(c.items) >= p.messages { // do not read what take would refuse
+			c.more = true
+			return nil
 		}
 	}
 }
@@ -88,7 +94,7 @@ func (c *catch) take(eng *engine.Engine, d *decoded, p *pull, e *core.Entry, now
 			if !c.fits(p, len(m.Body)+len(p.topic)) {
 				return false
 			}
-			c.items = append(c.items, item{entry: *e, offset: o, message: m})
+			c.items = append(c.items, item{entry: e, offset: o, message: m})
 		}
 		c.seen++
 		c.next = o + 1
@@ -108,7 +114,7 @@ func (c *catch) takeNative(p *pull, e *core.Entry) bool {
 	if !c.fits(p, len(e.Data)+len(p.topic)) {
 		return false
 	}
-	c.items = append(c.items, item{entry: *e, offset: e.Base})
+	c.items = append(c.items, item{entry: e, offset: e.Base})
 	c.seen++
 	c.next = e.End()
 	return true
@@ -118,6 +124,9 @@ func (c *catch) takeNative(p *pull, e *core.Entry) bool {
 func (c *catch) fits(p *pull, size int) bool {
 	if len(c.items) >= p.messages || len(c.items) > 0 && c.bytes+size+overhead > p.bytes {
 		return false
+	}
+	if c.items == nil {
+		c.items = make([]item, 0, p.messages)
 	}
 	c.bytes += size + overhead
 	return true
