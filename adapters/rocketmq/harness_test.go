@@ -23,6 +23,7 @@ type gateway struct {
 	*enginetest.Bed
 	server *Server
 	addr   string
+	access auth.Access // nil: everything is allowed
 }
 
 func newGateway(t testing.TB, change func(*engine.Config)) *gateway {
@@ -46,7 +47,10 @@ func newGatewayWith(t testing.TB, cfg Config, change func(*engine.Config)) *gate
 func (g *gateway) serve(t testing.TB, cfg Config) {
 	t.Helper()
 	au := auth.Anonymous{Tenant: "public"}
-	server := New(cfg, g.Engine, au, au, testLog())
+	if g.access == nil {
+		g.access = au
+	}
+	server := New(cfg, g.Engine, au, g.access, testLog())
 	g.server = server
 	if err := server.Listen(); err != nil {
 		t.Fatal(err)

@@ -79,6 +79,9 @@ func (s *session) lockable(l *wire.Locks, q wire.Queue) (*engine.Group, error) {
 	if err != nil || t.Partition(queueNumber(q)) == nil {
 		return nil, nil
 	}
+	if err := s.mayConsume(t.Partition(queueNumber(q)), l.Group); err != nil {
+		return nil, err
+	}
 	return s.group(t, q.Topic, l.Group, s.srv.registry.interest(l.Group, q.Topic))
 }
 
@@ -100,6 +103,9 @@ func (s *session) unlock(_ context.Context, h *wire.Header, body []byte) error {
 	}
 	freed := false
 	for _, q := range l.Queues {
+		if _, err := s.lockable(&l, q); err != nil {
+			return err
+		}
 		freed = s.free(lockKey{l.Group, l.ClientID, q.Topic, queueNumber(q)}) || freed
 	}
 	if freed {

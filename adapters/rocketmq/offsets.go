@@ -45,6 +45,9 @@ func (s *session) queryOffset(_ context.Context, h *wire.Header, _ []byte) error
 	if p == nil {
 		return fmt.Errorf("group %s in topic %s: %w", name, topic, errNothingCommitted)
 	}
+	if err := s.mayConsume(p, name); err != nil {
+		return err
+	}
 	in := s.srv.registry.interest(name, topic)
 	g, err := s.group(p.Topic(), topic, name, in)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"isthmus/adapters/rocketmq/wire"
+	"isthmus/core"
+	"isthmus/core/auth"
 )
 
 // A client that decides itself where to begin may begin below the place where its group was begun; what it commits there
@@ -161,4 +163,30 @@ func TestBatchIsBounded(t *testing.T) {
 	g := newGatewayWith(t, Config{Bind: "127.0.0.1:0", MaxBody: 1 << 10}, nil)
 	body := batchBody(slices.Repeat([]string{"x"}, 100)...)
 	g.dial(t).call(wire.MessageIllegal, wire.SendBatch, body, sendExt("T", 0, "")...)
+}
+
+// noConsumer lets nobody consume.
+type noConsumer struct{}
+
+func (noConsumer) Allow(_ auth.Principal, a auth.Action, _ string) error {
+	if a == auth.Consume {
+		return core.ErrForbidden
+	}
+	return nil
+}
+
+// Who may not consume may neither lock a group's queues, nor free another's, nor read its offsets.
+func TestLocksAreForConsumers(t *testing.T) {
+	g := newGateway(t, nil)
+	g.Topic(t, "T", 1)
+	a := g.dial(t)
+	a.heartbeat("g", "T", "*", "")
+	body := []byte(`{"consumerGroup":"g","clientId":"` + a.id + `","mqSet":[{"topic":"T","brokerName":"x","queueId":0}]}`)
+	a.call(wire.Success, wire.LockBatch, body)
+	g.access = noConsumer{}
+	g.serve(t, Config{Bind: "127.0.0.1:0"})
+	b := g.dial(t)
+	b.call(wire.NoPermission, wire.LockBatch, body)
+	b.call(wire.NoPermission, wire.UnlockBatch, body)
+	b.call(wire.NoPermission, wire.QueryConsumerOffset, nil, "topic", "T", "queueId", "0", "consumerGroup", "g")
 }
