@@ -13,7 +13,7 @@ func TestRoundOfManyBursts(t *testing.T) {
 	b := newBed(t, setup{})
 	s, r := b.session(t)
 	c := joined(t, s, subscription("bursts", "sub"))
-	s.admit(9, c, nil, false)
+	s.admit(s.ctx, 9, c, nil)
 	part := b.Topic(t, "bursts", 0).Partition(0)
 	var ds []engine.Delivery
 	for i := range int64(300) {

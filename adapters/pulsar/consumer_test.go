@@ -77,7 +77,7 @@ func TestClosedWhileJoining(t *testing.T) {
 			q.SubType = wire.SubShared
 			c := joined(t, s, q)
 			end(t, b, c)
-			s.admit(9, c, nil, false)
+			s.admit(s.ctx, 9, c, nil)
 			if err := s.out.Flush(); err != nil {
 				t.Fatal(err)
 			}
@@ -171,7 +171,7 @@ func TestFlowBehindManyAnswers(t *testing.T) {
 	s, r := b.session(t)
 	q := subscription("behind", "sub")
 	c := joined(t, s, q)
-	s.admit(9, c, nil, false)
+	s.admit(s.ctx, 9, c, nil)
 	p := dial(t, b)
 	p.producer("behind", "")
 	p.publish(1, "x")

@@ -26,22 +26,25 @@ func (s *session) later(k waitKey, f func(ctx context.Context)) {
 	s.mu.pending[k] = cancel
 	s.mu.Unlock()
 	s.ops.Go(func() {
-		defer s.forget(k)
 		f(ctx)
+		s.mu.Lock()
+		if ctx.Err() == nil { // else it was forgotten, and the id may stand for the next request by now
+			delete(s.mu.pending, k)
+			cancel()
+		}
+		s.mu.Unlock()
 		_ = s.out.Flush()
 	})
 }
 
-// forget cancels and removes a waiting request, and tells whether there was one.
-func (s *session) forget(k waitKey) bool {
+// forget cancels and removes a waiting request. Under mu the request's context tells whether it still counts.
+func (s *session) forget(k waitKey) {
 	s.mu.Lock()
-	cancel, ok := s.mu.pending[k]
-	delete(s.mu.pending, k)
-	s.mu.Unlock()
-	if ok {
+	defer s.mu.Unlock()
+	if cancel, ok := s.mu.pending[k]; ok {
+		delete(s.mu.pending, k)
 		cancel()
 	}
-	return ok
 }
 
 func (s *session) waiting(k waitKey) bool {

@@ -51,7 +51,7 @@ func (s *session) openProducer(b []byte) error {
 	holder := s.srv.claim(p, nil)
 	switch {
 	case holder == nil:
-		s.register(q.RequestID, p, false)
+		s.register(s.ctx, q.RequestID, p)
 	case holder.sess == s: // surely alive
 		s.fail(q.RequestID, busyName(p))
 	default:
@@ -114,18 +114,17 @@ func (s *session) contend(ctx context.Context, request uint64, p, holder *produc
 		busy = s.srv.claim(p, holder) != nil // a third one was faster
 	}
 	if !busy {
-		s.register(request, p, true)
-	} else if s.waiting(waitKey{id: p.id}) { // not cancelled meanwhile
+		s.register(ctx, request, p)
+	} else if ctx.Err() == nil { // not cancelled meanwhile
 		s.fail(request, busyName(p))
 	}
 }
 
 // register makes a producer that has its name known to the session and answers. A request that waited may have been
 // cancelled meanwhile.
-func (s *session) register(request uint64, p *producer, waited bool) {
+func (s *session) register(ctx context.Context, request uint64, p *producer) {
 	s.mu.Lock()
-	_, pending := s.mu.pending[waitKey{id: p.id}]
-	over := s.mu.over || waited && !pending
+	over := s.mu.over || ctx.Err() != nil
 	if !over {
 		s.mu.producers[p.id] = p
 		delete(s.mu.closed, p.id)

@@ -41,10 +41,10 @@ func (s *session) subscribe(b []byte) error {
 		err = c.join(s.ctx, &q)
 	}
 	if rivals := c.rivals(); errors.Is(err, core.ErrBusy) && len(rivals) > 0 {
-		s.later(k, func(ctx context.Context) { s.admit(q.RequestID, c, c.compete(ctx, &q, rivals), true) })
+		s.later(k, func(ctx context.Context) { s.admit(ctx, q.RequestID, c, c.compete(ctx, &q, rivals)) })
 		return nil
 	}
-	s.admit(q.RequestID, c, err, false)
+	s.admit(s.ctx, q.RequestID, c, err)
 	return nil
 }
 
@@ -191,16 +191,15 @@ func (s *session) dropConsumers(g *engine.Group) {
 
 // admit makes a consumer that has joined known, or answers why it could not. A request that waited may have been
 // cancelled meanwhile, and is not answered then.
-func (s *session) admit(request uint64, c *consumer, err error, waited bool) {
+func (s *session) admit(ctx context.Context, request uint64, c *consumer, err error) {
 	if err != nil {
-		if !waited || s.waiting(waitKey{consumer: true, id: c.id}) {
+		if ctx.Err() == nil {
 			s.fail(request, err)
 		}
 		return
 	}
 	s.mu.Lock()
-	_, pending := s.mu.pending[waitKey{consumer: true, id: c.id}]
-	gone, ended := s.mu.over || waited && !pending, c.ended
+	gone, ended := s.mu.over || ctx.Err() != nil, c.ended
 	if !gone && !ended {
 		s.mu.consumers[c.id] = c
 	}
