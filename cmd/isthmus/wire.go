@@ -34,9 +34,16 @@ type server interface {
 	Run(ctx context.Context) error
 }
 
+// listener is a server under its name in the configuration.
+type listener struct {
+	server
+	name, bind string
+}
+
 // run composes the gateway and keeps it running until ctx ends. The engine starts before the adapters and stops after
 // them, so that what a client was promised is written down.
 func run(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
+	log.Info("gateway starting", "version", version(), "node", cfg.Node.ID, "data_dir", cfg.Node.DataDir, "durability", cfg.Durability.Mode)
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
@@ -74,20 +81,22 @@ func run(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
 	everybody := auth.Anonymous{Tenant: cfg.Defaults.Tenant}
 	var ready readiness
 	ready.eng = eng
-	var servers []server
+	var servers []listener
 	for _, name := range cfg.Listeners.Keys {
 		l := cfg.Listeners.Values[name]
+		var s server
 		switch l.Protocol {
 		case "mqtt":
 			table := func() *routing.Table { return routes }
-			servers = append(servers, mqtt.New(mqttConfig(cfg, name, l), eng, table, everybody, everybody, log))
+			s = mqtt.New(mqttConfig(cfg, name, l), eng, table, everybody, everybody, log)
 		case "pulsar":
-			servers = append(servers, pulsar.New(pulsarConfig(cfg, l), eng, everybody, everybody, log))
+			s = pulsar.New(pulsarConfig(cfg, l), eng, everybody, everybody, log)
 		case "rocketmq":
-			servers = append(servers, rocketmq.New(rocketmqConfig(cfg, l), eng, everybody, everybody, log))
+			s = rocketmq.New(rocketmqConfig(cfg, l), eng, everybody, everybody, log)
 		case "http":
-			servers = append(servers, http.New(http.Config{Bind: l.Bind}, metrics, ready.check, log))
+			s = http.New(http.Config{Bind: l.Bind}, metrics, ready.check, log)
 		}
+		servers = append(servers, listener{s, name, l.Bind})
 	}
 	mountLookups(servers)
 	return serveAll(ctx, servers, &ready, log)
@@ -105,11 +114,12 @@ func runEngine(ctx context.Context, eng *engine.Engine) (stop func() error) {
 }
 
 // serveAll opens every socket before it serves any, so that a taken port stops the start and nothing else.
-func serveAll(ctx context.Context, servers []server, ready *readiness, log *slog.Logger) error {
+func serveAll(ctx context.Context, servers []listener, ready *readiness, log *slog.Logger) error {
 	for _, s := range servers {
 		if err := s.Listen(); err != nil {
 			return err
 		}
+		log.Info("listening", "listener", s.name, "bind", s.bind)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, s := range servers {
@@ -124,11 +134,11 @@ func serveAll(ctx context.Context, servers []server, ready *readiness, log *slog
 }
 
 // mountLookups lets the HTTP listener answer what Pulsar clients with an http:// service URL ask.
-func mountLookups(servers []server) {
+func mountLookups(servers []listener) {
 	var web *http.Server
 	var broker *pulsar.Server
 	for _, s := range servers {
-		switch s := s.(type) {
+		switch s := s.server.(type) {
 		case *http.Server:
 			web = s
 		case *pulsar.Server:

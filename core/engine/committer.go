@@ -99,6 +99,7 @@ func (l *log) write(b *buffer) bool {
 	if err != nil {
 		l.eng.cfg.Log.Error("journal failed", "journal", l.name, "err", err)
 		err = fmt.Errorf("journal %s: %w", l.name, errors.Join(core.ErrUnavailable, err))
+		l.refuse(err)
 		l.complete(b, err)
 		l.fail(err)
 		return false

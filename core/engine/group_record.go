@@ -84,7 +84,7 @@ func (e *Engine) loadGroup(key string, value []byte) error {
 	return nil
 }
 
-// loadCursor refuses a cursor that is ahead of its log: messages would be taken for acknowledged that are not there yet.
+// loadCursor never lets a cursor be ahead of its log: messages would be taken for acknowledged that are not there yet.
 func (e *Engine) loadCursor(key string, value []byte) error {
 	parts := strings.Split(key, separator)
 	if len(parts) != 3 {
@@ -104,7 +104,9 @@ func (e *Engine) loadCursor(key string, value []byte) error {
 	}
 	first, end := t.logs[i].Bounds()
 	if rec.Cursor.Next > end {
-		return fmt.Errorf("cursor %q is at %d, the log ends at %d: %w", key, rec.Cursor.Next, end, core.ErrInvalid)
+		e.cfg.Log.Error("cursor was ahead of its log", "topic", parts[0], "group", parts[1], "partition", i,
+			"offset", rec.Cursor.Next, "end", end)
+		rec.Cursor = core.Cursor{Next: end}
 	}
 	rec.Cursor.AckThrough(first)
 	t.mu.groups[parts[1]].parts[i].place(rec)

@@ -47,6 +47,9 @@ func (r *readRequest) take(x tailExtent) error {
 	return nil
 }
 
+// Health tells why the partition takes no messages: its log has failed, or nil.
+func (p *Partition) Health() error { return p.log.failure() }
+
 // Read returns committed entries from an offset on: whole ones, the first may begin before it; at least one if there is
 // any, and no more than the limits say. It is empty at the end, and ErrOffsetOutOfRange before the first retained offset.
 // Any goroutine may call it; recent entries come from memory, others from the journal.

@@ -151,6 +151,9 @@ func (e *Engine) logOf(ctx context.Context, name string) (*log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal %s: %w", name, err)
 	}
+	if err := known(ctx, j, rec); err != nil {
+		return nil, errors.Join(fmt.Errorf("open journal %s: %w", name, err), j.Close())
+	}
 	l = newLog(e, name, rec.Epoch, j)
 	l.tail.seq, l.tail.savedSeq = journal.Seq(rec.Durable), journal.Seq(rec.Durable)
 	l.saved, l.last, l.tail.time = rec, rec.Time, rec.Time
@@ -164,6 +167,19 @@ func (e *Engine) logOf(ctx context.Context, name string) (*log, error) {
 	e.mu.logs[name] = l
 	e.mu.Unlock()
 	return l, nil
+}
+
+// known refuses a journal with blocks of which metadata has never heard: the two do not belong together, and its
+// messages would be hidden under a new topic's.
+func known(ctx context.Context, j journal.Journal, rec meta.JournalRecord) error {
+	if rec.Epoch > 1 {
+		return nil
+	}
+	first, next, _, err := j.Bounds(ctx)
+	if err == nil && next > first {
+		err = fmt.Errorf("it has blocks, and metadata does not know it: was meta.db lost or replaced? %w", core.ErrInvalid)
+	}
+	return err
 }
 
 func (e *Engine) journalRecord(name string) (rec meta.JournalRecord, err error) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -54,9 +55,7 @@ func (e *Engine) saveOnce() error {
 		}
 	}
 	for _, l := range e.allLogs() {
-		if err := l.collect(&b); err != nil {
-			return err
-		}
+		l.collect(&b)
 	}
 	if len(b.writes) == 0 {
 		return nil
@@ -79,16 +78,21 @@ func offsetList(parts map[uint32]*Partition) []meta.PartitionOffset {
 }
 
 // collect adds the log's position and new marks, as one consistent picture, and sees to it that the journal has on the
-// disk what metadata is going to say. Cursors are collected before, so they are never ahead of it.
-func (l *log) collect(b *batch) error {
-	if l.add(b) {
-		if s, ok := l.journal.(journal.Syncer); ok {
-			if err := s.Sync(context.Background()); err != nil {
-				return fmt.Errorf("sync journal %s: %w", l.name, err)
-			}
+// disk what metadata is going to say. Cursors are collected before, so they are never ahead of it. A log that has failed
+// keeps its last word, and holds up nobody else's.
+func (l *log) collect(b *batch) {
+	var own batch
+	if l.failure() != nil || !l.add(&own) {
+		return
+	}
+	if s, ok := l.journal.(journal.Syncer); ok {
+		if err := s.Sync(context.Background()); err != nil {
+			l.eng.cfg.Log.Error("journal failed", "journal", l.name, "err", err)
+			l.refuse(fmt.Errorf("journal %s: %w", l.name, errors.Join(core.ErrUnavailable, err)))
+			return
 		}
 	}
-	return nil
+	b.writes, b.after = append(b.writes, own.writes...), append(b.after, own.after...)
 }
 
 func (l *log) add(b *batch) bool {
