@@ -89,7 +89,13 @@ func (s *Server) serve(ctx context.Context, c net.Conn) {
 	defer s.metrics.connections.Dec()
 	in := newInput(c, s.limits.Packet)
 	out := serve.NewOut(c, s.cfg.MaxOutput+s.limits.Packet) // one message may be larger than MaxOutput
-	ss, err := s.connect(ctx, c, in, out)
+	var ss *session
+	var err error
+	apart(func() {
+		if ss, err = s.connect(ctx, c, in, out); err == nil {
+			_ = ss.flush() // it has stopped the session
+		}
+	})
 	if err != nil {
 		// Spec: MQTT5 3.2.2.2 [MQTT-3.2.2-7]
 		s.log.Debug("connection refused", "conn", c.RemoteAddr().String(), "err", err)
