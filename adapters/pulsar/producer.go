@@ -85,6 +85,12 @@ func (s *session) newProducer(q *wire.Producer) (*producer, error) {
 	if t, err = s.srv.open(q.Topic, true); err != nil {
 		return nil, err
 	}
+	if part := t.partition(); part != nil {
+		// A producer that is let in only to lose its first message comes back at once, for ever; one that is refused waits.
+		if err := part.Health(); err != nil {
+			return nil, err
+		}
+	}
 	if q.InitialSubscription != "" { // Go always sends it; empty means none
 		if _, err := t.topic.BeginGroup(q.InitialSubscription, engine.Start{At: engine.Earliest}); err != nil {
 			return nil, err

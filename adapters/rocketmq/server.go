@@ -121,7 +121,6 @@ func (s *Server) Run(ctx context.Context) error {
 	o := serve.Options{Limit: s.cfg.Connections, Grace: s.cfg.Grace, Log: s.log}
 	for _, ln := range []net.Listener{s.names, s.broker} {
 		if ln != nil {
-			s.log.Info("listening", "protocol", protocol, "addr", ln.Addr().String())
 			g.Go(func() error { return serve.Run(ctx, ln, o, s.serve) })
 		}
 	}

@@ -100,7 +100,8 @@ const supportTail = `
 - A topic that a producer is first to send to gets ` + "`rocketmq_queues`" + ` queues. Until its next look at the route, at most 30 s
   later, that producer uses the first four.
 - A consumer whose topic does not exist waits for it (Java), or does not start (Go): consumers create nothing.
-- A group begins with the first heartbeat that names the topic, and its place is kept from then on. The original
+- A group begins with the first heartbeat that names the topic, or with the topic's first message where the topic came
+  later, and its place is kept from then on. The original
   broker lets the client look the end up later, and what comes in between is missed.
 - A member that disconnects leaves its groups at once. One that hangs leaves after 120 s without a heartbeat.
 - The Go client does not unlock a queue that it gives up. The gateway sees from its next list of locks, within 20 s, that

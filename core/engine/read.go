@@ -145,6 +145,7 @@ type watchers struct {
 type waiter struct {
 	from core.Offset
 	wake func()
+	at   int // index in waiting, -1 = not there
 }
 
 // notify is called by the committer.
@@ -155,8 +156,10 @@ func (w *watchers) notify(end core.Offset) {
 	w.due = w.due[:0]
 	for _, x := range w.waiting {
 		if end > x.from {
+			x.at = -1
 			w.due = append(w.due, x)
 		} else {
+			x.at = len(keep)
 			keep = append(keep, x)
 		}
 	}
@@ -195,11 +198,12 @@ func (w *watchers) subscribe(f func()) (cancel func()) {
 // Await calls wake once, when there are messages beyond from: at once if there are some already, otherwise from a
 // committer goroutine, so it must not block. cancel forgets it; a call may be under way then.
 func (p *Partition) Await(from core.Offset, wake func()) (cancel func()) {
-	x := &waiter{from, wake}
+	x := &waiter{from: from, wake: wake, at: -1}
 	w := &p.watch
 	w.mu.Lock()
 	ready := p.committed.Load() > from
 	if !ready {
+		x.at = len(w.waiting)
 		w.waiting = append(w.waiting, x)
 	}
 	w.mu.Unlock()
@@ -210,13 +214,14 @@ func (p *Partition) Await(from core.Offset, wake func()) (cancel func()) {
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		for i, y := range w.waiting {
-			if x == y {
-				last := len(w.waiting) - 1
-				w.waiting[i], w.waiting[last] = w.waiting[last], nil
-				w.waiting = w.waiting[:last]
-				return
-			}
+		if x.at < 0 {
+			return
 		}
+		last := len(w.waiting) - 1
+		w.waiting[x.at] = w.waiting[last]
+		w.waiting[x.at].at = x.at
+		w.waiting[last] = nil
+		w.waiting = w.waiting[:last]
+		x.at = -1
 	}
 }
