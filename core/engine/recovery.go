@@ -151,9 +151,6 @@ func (e *Engine) logOf(ctx context.Context, name string) (*log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal %s: %w", name, err)
 	}
-	if err := known(ctx, j, rec); err != nil {
-		return nil, errors.Join(fmt.Errorf("open journal %s: %w", name, err), j.Close())
-	}
 	l = newLog(e, name, rec.Epoch, j)
 	l.tail.seq, l.tail.savedSeq = journal.Seq(rec.Durable), journal.Seq(rec.Durable)
 	l.saved, l.last, l.tail.time = rec, rec.Time, rec.Time
@@ -169,17 +166,24 @@ func (e *Engine) logOf(ctx context.Context, name string) (*log, error) {
 	return l, nil
 }
 
-// known refuses a journal with blocks of which metadata has never heard: the two do not belong together, and its
-// messages would be hidden under a new topic's.
-func known(ctx context.Context, j journal.Journal, rec meta.JournalRecord) error {
-	if rec.Epoch > 1 {
-		return nil
+// newLogOf is logOf for a topic that is being created. A journal that no topic of the metadata uses has to be empty:
+// otherwise the two do not belong together, and its messages would be hidden under the new topic's.
+func (e *Engine) newLogOf(ctx context.Context, name string) (*log, error) {
+	l, err := e.logOf(ctx, name)
+	if errors.Is(err, core.ErrFenced) {
+		return nil, fmt.Errorf("%w: was the metadata lost or replaced?", err)
 	}
-	first, next, _, err := j.Bounds(ctx)
-	if err == nil && next > first {
-		err = fmt.Errorf("it has blocks, and metadata does not know it: was meta.db lost or replaced? %w", core.ErrInvalid)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	l.tail.RLock()
+	used := len(l.tail.parts) > 0
+	l.tail.RUnlock()
+	first, next, _, err := l.journal.Bounds(ctx)
+	if err == nil && !used && next > first {
+		err = fmt.Errorf("journal %s has blocks that no topic knows: was the metadata lost or replaced? %w", name, core.ErrInvalid)
+	}
+	return l, err
 }
 
 func (e *Engine) journalRecord(name string) (rec meta.JournalRecord, err error) {

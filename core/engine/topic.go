@@ -225,7 +225,7 @@ func (e *Engine) createTopic(n core.TopicName, spec TopicSpec, declared bool) (*
 	}
 	// The journals are opened first: a journal without a topic harms nobody, a topic without its journals would.
 	for i := range rec.Numbers {
-		if _, err := e.logOf(e.tasks.ctx, journalName(n, rec, i)); err != nil {
+		if _, err := e.newLogOf(e.tasks.ctx, journalName(n, rec, i)); err != nil {
 			return nil, fmt.Errorf("create %s: %w", n, err)
 		}
 	}
