@@ -114,7 +114,7 @@ func (g *Gateway) awaitReady(ctx context.Context, p *process) error {
 		select {
 		case <-p.done:
 			g.proc = nil
-			return fmt.Errorf("gateway ended before it was ready: %v\n%s", p.err, g.Tail(30))
+			return fmt.Errorf("gateway ended before it was ready: %s\n%s", fmt.Sprint(p.err), g.Tail(30))
 		case <-ctx.Done():
 			return fmt.Errorf("gateway not ready: %w\n%s", ctx.Err(), g.Tail(30))
 		case <-tick.C:
