@@ -143,4 +143,5 @@ func (p *printer) topic(cfg *Config, n core.TopicName, key []byte, hasKey bool) 
 			p.row("groups", strings.Join(cfg.Groups.Values[name], ", "))
 		}
 	}
+	p.row("order", "as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 )
 
+// S1.35: a Shared group has no order, and explain says so.
 func TestExplain(t *testing.T) {
 	payload := filepath.Join(t.TempDir(), "payload.json")
 	if err := os.WriteFile(payload, []byte(`{"id":"k"}`), 0o600); err != nil {
@@ -26,6 +27,7 @@ topic      persistent://acme/out/event
 key        42
 partition  10 of 11
 groups     acme-sub
+order      as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none
 tag        telemetry
 property   deviceId = 42
 `},
@@ -35,6 +37,7 @@ topic      persistent://public/default/mqtt
            not declared: the first client creates it
 key        other
 partition  the only one
+order      as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none
 `},
 		{edge + " --mqtt-topic devices//telemetry --client c1", 1, `
 isthmus: refused: publish to "devices//telemetry": mapping telemetry-up: a capture is empty or has characters that are not allowed: invalid
@@ -47,6 +50,7 @@ topic      persistent://acme/in/device-cmd
            not declared: the first client creates it
 key        42
 partition  the only one
+order      as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none
 mqtt       devices/42/commands (QoS 1, mapping commands-down)
 `},
 		{edge + " --topic persistent://acme/in/device-cmd", 0, `
@@ -54,6 +58,7 @@ topic      persistent://acme/in/device-cmd
            not declared: the first client creates it
 key        none
 partition  the only one
+order      as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none
 mqtt       none: no mapping leads from this topic to MQTT, several do and nothing tells them apart, or a value is missing
 `},
 		{edge + " --topic a/b", 1, `
