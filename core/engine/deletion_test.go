@@ -36,13 +36,13 @@ func TestI7_AGroupBegunWhileItIsDeletedStays(t *testing.T) {
 	topic := bed.Topic(t, "event", 0)
 	begin(t, topic, "g", engine.Latest)
 	entered, release := make(chan struct{}), make(chan struct{})
-	bed.Meta.Fail = func(ws []meta.Write) error {
+	bed.Meta.OnApply(func(ws []meta.Write) error {
 		if deletes(ws, meta.Groups) {
 			close(entered)
 			<-release
 		}
 		return nil
-	}
+	})
 	deleted, begun := make(chan error, 1), make(chan error, 1)
 	go func() { deleted <- topic.DeleteGroup("g") }()
 	receive(t, entered, "deletion")
@@ -75,13 +75,13 @@ func TestADeletedGroupIsNotSavedAgain(t *testing.T) {
 	topic := bed.Topic(t, "event", 0)
 	g := begin(t, topic, "g", engine.Latest)
 	entered, release := make(chan struct{}, 64), make(chan struct{})
-	bed.Meta.Fail = func(ws []meta.Write) error {
+	bed.Meta.OnApply(func(ws []meta.Write) error {
 		if sets(ws, meta.Groups) {
 			entered <- struct{}{}
 			<-release
 		}
 		return nil
-	}
+	})
 	g.Heartbeat("a")
 	receive(t, entered, "tick")
 	deleted := make(chan error, 1)
@@ -113,7 +113,7 @@ func TestI7_TheCursorOfADeletedGroupIsNotItsNamesakes(t *testing.T) {
 	entered, release := make(chan struct{}, 64), make(chan struct{})
 	first := make(chan struct{}, 1)
 	first <- struct{}{}
-	bed.Meta.Fail = func(ws []meta.Write) error {
+	bed.Meta.OnApply(func(ws []meta.Write) error {
 		if sets(ws, meta.Cursors) {
 			select {
 			case <-first:
@@ -123,7 +123,7 @@ func TestI7_TheCursorOfADeletedGroupIsNotItsNamesakes(t *testing.T) {
 			}
 		}
 		return nil
-	}
+	})
 	g.Commit(0, 10)
 	receive(t, entered, "tick")
 	done := make(chan error, 1)

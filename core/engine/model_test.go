@@ -160,9 +160,9 @@ func (w *world) step(s step) error {
 		return w.up(true)
 	case "crash":
 		w.publish(w.logs[s.a%len(w.logs)], s.n, 1) // some are on their way
-		w.bed.Meta.Fail = func([]meta.Write) error { return errors.New("killed") }
+		w.bed.Meta.OnApply(func([]meta.Write) error { return errors.New("killed") })
 		w.down(w.bed.Kill)
-		w.bed.Meta.Fail = nil
+		w.bed.Meta.OnApply(nil)
 		return w.up(false)
 	case "fail":
 		w.bed.Journals.OnAppend(func(string, []byte) error { return errors.New("disk on fire") })

@@ -16,10 +16,9 @@ import (
 // crash stops the engine such that nothing more reaches the metadata store, as a SIGKILL after the last tick would.
 func crash(t *testing.T, bed *enginetest.Bed) {
 	t.Helper()
-	bed.Meta.Fail = func([]meta.Write) error { return errors.New("killed") }
-	t.Cleanup(func() { bed.Meta.Fail = nil })
+	bed.Meta.OnApply(func([]meta.Write) error { return errors.New("killed") })
 	bed.Kill()
-	bed.Meta.Fail = nil
+	bed.Meta.OnApply(nil)
 	bed.Start(t)
 }
 

@@ -13,9 +13,15 @@ type Store struct {
 	mu struct {
 		sync.Mutex
 		records map[meta.Bucket]map[string][]byte
+		hook    func([]meta.Write) error
 	}
-	// Fail, when set, is asked before each Apply: tests inject failures with it.
-	Fail func([]meta.Write) error
+}
+
+// OnApply has f asked before each Apply, outside of all locks; its error fails the Apply. nil ends it.
+func (s *Store) OnApply(f func([]meta.Write) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.hook = f
 }
 
 // New returns an empty Store.
@@ -56,8 +62,11 @@ func (s *Store) Load(b meta.Bucket, each func(string, []byte) error) error {
 
 // Apply sets and deletes records.
 func (s *Store) Apply(ws []meta.Write) error {
-	if s.Fail != nil {
-		if err := s.Fail(ws); err != nil {
+	s.mu.Lock()
+	hook := s.mu.hook
+	s.mu.Unlock()
+	if hook != nil {
+		if err := hook(ws); err != nil {
 			return err
 		}
 	}
