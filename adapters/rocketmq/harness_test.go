@@ -81,7 +81,6 @@ type client struct {
 	c      net.Conn
 	id     string
 	opaque int32
-	buf    []byte
 	notes  int // change notices seen
 }
 

@@ -153,16 +153,12 @@ func (l *log) each(b tailBlock, es []core.Entry, f func(*Partition, uint64, []co
 			continue
 		}
 		es = es[:0]
-		base, data := x.First, x.Data
-		for len(data) > 0 {
+		for left := (tailExtent{x.First, x.Next(), b.block.Time, x.Data}); len(left.data) > 0; {
 			var e core.Entry
-			rest, err := core.ParseEntry(data, base, &e)
-			if err != nil {
+			if err := left.next(&e); err != nil {
 				return es, fmt.Errorf("follow journal %s block %d: %w", l.name, b.seq, err)
 			}
-			e.Commit = b.block.Time
 			es = append(es, e)
-			base, data = e.End(), rest
 		}
 		f(p, b.stamp, es)
 	}

@@ -23,15 +23,13 @@ func (r *readRequest) full() bool { return len(r.entries) >= r.maxEntries || r.m
 
 // take adds the entries of an extent that end after r.from.
 func (r *readRequest) take(x tailExtent) error {
-	base, data := x.first, x.data
-	for len(data) > 0 && base < r.end && !r.full() {
+	for len(x.data) > 0 && x.first < r.end && !r.full() {
 		var e core.Entry
-		rest, err := core.ParseEntry(data, base, &e)
-		if err != nil {
+		before := len(x.data)
+		if err := x.next(&e); err != nil {
 			return err
 		}
-		e.Commit = x.commit
-		size := len(data) - len(rest)
+		size := before - len(x.data)
 		if e.End() > r.from {
 			if r.some && size > r.maxBytes {
 				r.maxBytes = 0
@@ -42,7 +40,6 @@ func (r *readRequest) take(x tailExtent) error {
 			r.some = true
 			r.from = e.End()
 		}
-		base, data = e.End(), rest
 	}
 	return nil
 }

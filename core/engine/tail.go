@@ -22,6 +22,17 @@ type tailExtent struct {
 	data       []byte
 }
 
+// next takes the first entry off the extent.
+func (x *tailExtent) next(e *core.Entry) error {
+	rest, err := core.ParseEntry(x.data, x.first, e)
+	if err != nil {
+		return err
+	}
+	e.Commit = x.commit
+	x.first, x.data = e.End(), rest
+	return nil
+}
+
 // markBytes is how far apart the places are from which an offset is looked for.
 const markBytes = 4 << 20
 

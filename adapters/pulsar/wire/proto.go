@@ -143,11 +143,3 @@ func closeNested(dst []byte, start int) []byte {
 	copy(dst[start-1:], size[:k])
 	return dst
 }
-
-func uvarintLen(v uint64) int {
-	n := 1
-	for ; v >= 0x80; v >>= 7 {
-		n++
-	}
-	return n
-}
