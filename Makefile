@@ -1,5 +1,5 @@
 # make run and make test are all that a fresh machine with Go needs; the rest is for those who change things.
-.PHONY: run build test e2e lint fmt fuzz tools
+.PHONY: run build test e2e bench bench-large lint fmt fuzz tools
 
 TEST  := go test -race -shuffle=on
 # The public clients race with themselves: where they run in the test process the detector is off. The gateway's own races
@@ -29,6 +29,13 @@ lint: ## go vet, then the linters of .golangci.yml at the version that tools/go.
 	go vet ./...
 	cd tools && go build -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	bin/golangci-lint run ./...
+
+BENCH := go test -run '^$$' -timeout 60m
+bench: ## the engine's figures against a null baseline in the same run, at a size that takes minutes
+	$(BENCH) -bench . ./core/engine
+
+bench-large: ## the same with 10 million messages and 10 GB of backlog: needs 15 GB in TMPDIR
+	$(BENCH) -bench . -benchtime 1x ./core/engine -large
 
 fmt:
 	gofmt -w $$(git ls-files '*.go')
