@@ -88,14 +88,15 @@ func (p *Partition) readJournal(ctx context.Context, r *readRequest) error {
 		if err != nil {
 			return err
 		}
-		x, ok := b.Find(p.number)
-		if !ok || x.Next() <= r.from {
-			continue
-		}
-		// The record's bytes are gone at the next step; entries live on.
-		data := append([]byte(nil), x.Data...)
-		if err := r.take(tailExtent{x.First, x.Next(), b.Time, data}); err != nil {
-			return err
+		for x := range b.Of(p.number) {
+			if x.Next() <= r.from || r.full() {
+				continue
+			}
+			// The record's bytes are gone at the next step; entries live on.
+			data := append([]byte(nil), x.Data...)
+			if err := r.take(tailExtent{x.First, x.Next(), b.Time, data}); err != nil {
+				return err
+			}
 		}
 		if r.full() || r.from >= r.end {
 			return nil
@@ -124,8 +125,10 @@ func (p *Partition) OffsetAt(ctx context.Context, ms int64) (core.Offset, error)
 		if b.Time < ms {
 			continue
 		}
-		if x, ok := b.Find(p.number); ok && x.Next() > first {
-			return min(max(x.First, first), end), nil
+		for x := range b.Of(p.number) {
+			if x.Next() > first {
+				return min(max(x.First, first), end), nil
+			}
 		}
 	}
 	return end, nil

@@ -154,13 +154,16 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 	return len(es) > 0
 }
 
-// again reads an entry that was read in an earlier turn. One that was trimmed meanwhile counts as acknowledged, and its
+// again reads an entry that was read in an earlier turn. One that was trimmed or thinned away meanwhile counts as acknowledged, and its
 // permits go back. After any other error it is assigned anew at the next try.
 func (r *runner) again(ctx context.Context, rp *runnerPart, s *seat, a *dispatch.Assignment) (core.Entry, bool) {
 	span := core.Range{From: a.Entry.Base, To: a.Entry.Base + core.Offset(a.Entry.Count)}
 	es, err := rp.gp.p.Read(ctx, span.From, 1, 1)
-	if err == nil && len(es) > 0 {
+	if err == nil && len(es) > 0 && es[0].Base == span.From {
 		return es[0], true
+	}
+	if err == nil { // taken out of the middle: what follows is another entry
+		err = core.ErrOffsetOutOfRange
 	}
 	r.log.eng.cfg.Log.Error("entry not readable again", "topic", rp.gp.p.topic.name.String(),
 		"partition", rp.gp.p.index, "group", r.group.name, "offset", span.From, "err", err)

@@ -173,14 +173,16 @@ func (b Block) Extents() iter.Seq[Extent] {
 	}
 }
 
-// Find returns the extent of a partition.
-func (b Block) Find(partition uint32) (Extent, bool) {
-	for i := range b.n {
-		if binary.LittleEndian.Uint32(b.row(i)) == partition {
-			return b.Extent(i), true
+// Of yields what the block holds of a partition, in the order of offsets: one extent as it was appended, several with
+// gaps between them, or none, in a block that was thinned.
+func (b Block) Of(partition uint32) iter.Seq[Extent] {
+	return func(yield func(Extent) bool) {
+		for i := range b.n {
+			if binary.LittleEndian.Uint32(b.row(i)) == partition && !yield(b.Extent(i)) {
+				return
+			}
 		}
 	}
-	return Extent{}, false
 }
 
 func (b Block) row(i int) []byte {

@@ -70,11 +70,16 @@ func TestBlockGolden(t *testing.T) {
 		}
 		i++
 	}
-	if e, ok := b.Find(1<<20 - 1); !ok || e.Next() != 257 {
-		t.Fatalf("find: %+v %v", e, ok)
+	for e := range b.Of(1<<20 - 1) {
+		if i++; e.Next() != 257 {
+			t.Fatalf("of a partition: %+v", e)
+		}
 	}
-	if _, ok := b.Find(2); ok {
+	for range b.Of(2) {
 		t.Fatal("found a partition that is not there")
+	}
+	if i != 3 {
+		t.Fatal("a partition was not found")
 	}
 }
 

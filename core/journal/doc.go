@@ -10,6 +10,9 @@
 // Whoever appends owns the journal's order and its clock: commit times never decrease, offsets of a
 // partition neither. Entries inside an extent are opaque here.
 //
-// Not supported: compression, encryption, a block of more than MaxBlock bytes, removing a block from
-// the middle.
+// What is held by nobody is trimmed at the front; a tenant that is a Thinner also takes single entries out
+// of the middle. Seqs stay, so a reader sees gaps; whole blocks may be missing, and a block may hold several
+// extents of one partition (Block.Of) or fewer than it was appended with.
+//
+// Not supported: compression, encryption, a block of more than MaxBlock bytes.
 package journal

@@ -52,6 +52,18 @@ type Syncer interface {
 	Sync(ctx context.Context) error
 }
 
+// Thinner is what a tenant offers, by type assertion, that can take entries out of the middle.
+type Thinner interface {
+	// Thin forgets, of the blocks in [from, before), what keep does not keep, and tells how many bytes that freed. Seq
+	// and time of a block stay, and offsets; a block that holds nothing any more is not yielded by Read. Like Trim it
+	// may keep more: whatever it was not worth rewriting for. Readers under way see the old blocks or the new ones.
+	Thin(ctx context.Context, from, before Seq, keep Keep) (freed int64, err error)
+}
+
+// Keep tells what of an extent is still held: it appends to dst the runs of whole entries, cut out of x.Data, in their
+// order, with the offsets that they have. It may be asked more than once, and answer no where it answered yes.
+type Keep func(dst []Extent, x Extent) []Extent
+
 // Record is one block as Read yields it.
 type Record struct {
 	Seq   Seq

@@ -161,11 +161,12 @@ func (h *handle) at(ctx context.Context, from journal.Seq) ([]byte, journal.Seq,
 	if h.closed {
 		return nil, 0, h.err
 	}
-	from = max(from, h.log.first)
-	if from >= h.log.next() {
-		return nil, 0, nil
+	for from = max(from, h.log.first); from < h.log.next(); from++ {
+		if b := h.log.blocks[from-h.log.first]; b != nil { // nil: nothing of it is held
+			return b, from, ctx.Err()
+		}
 	}
-	return h.log.blocks[from-h.log.first], from, ctx.Err()
+	return nil, 0, nil
 }
 
 func (h *handle) Trim(ctx context.Context, before journal.Seq) error {
@@ -181,6 +182,41 @@ func (h *handle) Trim(ctx context.Context, before journal.Seq) error {
 		l.blocks = l.blocks[1:]
 	}
 	return ctx.Err()
+}
+
+// Thin implements journal.Thinner, block by block.
+func (h *handle) Thin(ctx context.Context, from, before journal.Seq, keep journal.Keep) (freed int64, err error) {
+	for {
+		raw, seq, err := h.at(ctx, from)
+		if err != nil || raw == nil || seq >= before {
+			return freed, err
+		}
+		b, err := journal.Header(raw)
+		if err != nil {
+			return freed, err
+		}
+		thin, n, err := b.Thin(nil, keep) // outside of the lock: keep is the caller's
+		if err != nil {
+			return freed, err
+		}
+		if n == 0 {
+			thin = nil
+		}
+		freed += h.replace(seq, thin, int64(len(raw)-len(thin)))
+		from = seq + 1
+	}
+}
+
+func (h *handle) replace(seq journal.Seq, block []byte, saved int64) (freed int64) {
+	h.store.mu.Lock()
+	defer h.store.mu.Unlock()
+	l := h.log
+	if h.err != nil || seq < l.first || saved <= 0 {
+		return 0
+	}
+	l.blocks[seq-l.first] = block
+	l.bytes -= saved
+	return saved
 }
 
 func (h *handle) Bounds(context.Context) (first, next journal.Seq, bytes int64, err error) {

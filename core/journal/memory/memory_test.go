@@ -51,3 +51,8 @@ func TestFailures(t *testing.T) {
 		})
 	}
 }
+
+func TestThin(t *testing.T) {
+	s := New()
+	journaltest.Thin(t, s, func() journal.Store { return s }, func(journal.Journal) {})
+}
