@@ -48,10 +48,23 @@ type Consumer struct {
 	id        dispatch.ConsumerID
 	group     *Group
 	member    Member
-	credit    atomic.Int64 // permits that no runner has drawn yet
-	runners   []*runner    // set by Join, before they know the consumer
-	seats     []*seat      // its place in each of them
+	credit    atomic.Int64            // permits that no runner has drawn yet
+	list      atomic.Pointer[[]place] // replaced under Group.changes when the topic grows
 	delivered prometheus.Counter
+}
+
+// place is a consumer's seat in one runner.
+type place struct {
+	r *runner
+	s *seat
+}
+
+// places are where the consumer sits, one per log. The slice is immutable.
+func (c *Consumer) places() []place {
+	if ps := c.list.Load(); ps != nil {
+		return *ps
+	}
+	return nil
 }
 
 // Sink returns what the consumer joined with.
@@ -102,20 +115,24 @@ func (g *Group) Join(ctx context.Context, m Member) (*Consumer, error) {
 	return c, nil
 }
 
-// seat finds the runners of the consumer's partitions, then joins them: from then on they read c.runners.
+// seat finds the runners of the consumer's partitions where it has no seat yet, then joins them: from then on they read
+// its places. The caller holds g.changes.
 func (g *Group) seat(c *Consumer) error {
-	for _, p := range g.topic.logs {
-		if !c.Reads(p.index) || slices.ContainsFunc(c.runners, func(r *runner) bool { return r.log == p.log }) {
+	ps := slices.Clone(c.places())
+	n := len(ps)
+	for _, p := range g.topic.parts() {
+		if !c.Reads(p.index) || slices.ContainsFunc(ps, func(x place) bool { return x.r.log == p.log }) {
 			continue
 		}
 		r, err := g.runner(p.log, c.member.Mode)
 		if err != nil {
 			return err
 		}
-		c.runners, c.seats = append(c.runners, r), append(c.seats, &seat{c: c})
+		ps = append(ps, place{r, &seat{c: c}})
 	}
-	for i, r := range c.runners {
-		if err := r.ask(func() error { return r.join(c.seats[i]) }); err != nil {
+	c.list.Store(&ps)
+	for _, x := range ps[n:] {
+		if err := x.r.ask(func() error { return x.r.join(x.s) }); err != nil {
 			return err
 		}
 	}
@@ -163,8 +180,8 @@ func (g *Group) forgetReader() {
 
 // leave takes a consumer out of the runners it is in, and ends those that have nobody left. The caller holds g.changes.
 func (g *Group) leave(c *Consumer) {
-	for _, r := range c.runners {
-		_ = r.ask(func() error { r.leave(c); return nil }) // an ended runner has forgotten it
+	for _, x := range c.places() {
+		_ = x.r.ask(func() error { x.r.leave(c); return nil }) // an ended runner has forgotten it
 	}
 	for l, r := range g.runners {
 		if r.seated.Load() == 0 {
@@ -180,8 +197,8 @@ func (c *Consumer) Permit(n int) {
 		return
 	}
 	c.credit.Add(int64(n))
-	for _, r := range c.runners {
-		r.mail.wake()
+	for _, x := range c.places() {
+		x.r.mail.wake()
 	}
 }
 
@@ -202,8 +219,8 @@ func (c *Consumer) Nack(partition int32, base core.Offset) {
 
 // NackAll asks for everything that the consumer holds.
 func (c *Consumer) NackAll() {
-	for _, r := range c.runners {
-		r.mail.post(input{kind: inputNackAll, consumer: c.id})
+	for _, x := range c.places() {
+		x.r.mail.post(input{kind: inputNackAll, consumer: c.id})
 	}
 }
 
@@ -213,9 +230,9 @@ func (c *Consumer) post(in input) {
 		return
 	}
 	in.consumer = c.id
-	for _, r := range c.runners {
-		if r.log == p.log {
-			r.mail.post(in)
+	for _, x := range c.places() {
+		if x.r.log == p.log {
+			x.r.mail.post(in)
 			return
 		}
 	}

@@ -36,7 +36,7 @@ type Group struct {
 	topic   *Topic
 	name    string
 	durable bool
-	parts   []*groupPart
+	list    atomic.Pointer[[]*groupPart] // by partition; replaced under Engine.meta when the topic grows
 
 	// changes lets one membership change happen at a time. It is held while a runner is asked, so nobody may join or
 	// leave from inside a Sink. It is taken before Engine.meta.
@@ -95,7 +95,7 @@ func (g *Group) Consumers() []*Consumer {
 }
 
 // Mark returns the offset below which everything of a partition is acknowledged.
-func (g *Group) Mark(partition int32) core.Offset { return g.parts[partition].mark.Load() }
+func (g *Group) Mark(partition int32) core.Offset { return g.parts()[partition].mark.Load() }
 
 // Group returns a group; the error wraps ErrGroupNotFound.
 func (t *Topic) Group(name string) (*Group, error) {
@@ -129,7 +129,7 @@ func (t *Topic) BeginGroup(name string, s Start) (*Group, error) {
 		return nil, fmt.Errorf("group name %.80q: %w", name, core.ErrInvalid)
 	}
 	g := newGroup(t, name, !s.NonDurable)
-	for _, gp := range g.parts {
+	for _, gp := range g.parts() {
 		at, err := gp.p.start(s)
 		if err != nil {
 			return nil, err
@@ -141,8 +141,9 @@ func (t *Topic) BeginGroup(name string, s Start) (*Group, error) {
 	if g, err := t.Group(name); err == nil {
 		return g, nil
 	}
+	g.extend(t.parts()) // it may have grown meanwhile
 	var b batch
-	for _, gp := range g.parts {
+	for _, gp := range g.parts() {
 		gp.mu.version++
 		gp.collect(&b)
 	}
@@ -164,10 +165,25 @@ func (t *Topic) BeginGroup(name string, s Start) (*Group, error) {
 
 func newGroup(t *Topic, name string, durable bool) *Group {
 	g := &Group{topic: t, name: name, durable: durable, runners: map[*log]*runner{}}
-	for _, p := range t.logs {
-		g.parts = append(g.parts, &groupPart{group: g, p: p})
-	}
+	g.extend(t.parts())
 	return g
+}
+
+// parts are the group's places, by partition. The slice is immutable.
+func (g *Group) parts() []*groupPart { return *g.list.Load() }
+
+// extend adds places for the partitions that the group does not have yet: it begins there at offset 0. The caller holds
+// Engine.meta, or knows the group alone.
+func (g *Group) extend(ps []*Partition) {
+	var now []*groupPart
+	if old := g.list.Load(); old != nil {
+		now = *old
+	}
+	now = now[:len(now):len(now)]
+	for _, p := range ps[len(now):] {
+		now = append(now, &groupPart{group: g, p: p})
+	}
+	g.list.Store(&now)
 }
 
 func (p *Partition) start(s Start) (core.Offset, error) {
@@ -201,7 +217,7 @@ func (g *Group) Reset(partition int32, next core.Offset) error {
 	if r := g.runners[p.log]; r != nil {
 		return r.ask(func() error { return r.reset(partition, cur) })
 	}
-	gp := g.parts[partition]
+	gp := g.parts()[partition]
 	gp.place(meta.CursorRecord{Cursor: cur, Committed: true})
 	gp.mu.Lock()
 	defer gp.mu.Unlock()
@@ -248,7 +264,7 @@ func (g *Group) forget() error {
 	defer t.eng.meta.Unlock()
 	if g.durable {
 		ws := []meta.Write{{Bucket: meta.Groups, Key: g.key()}}
-		for _, gp := range g.parts {
+		for _, gp := range g.parts() {
 			ws = append(ws, meta.Write{Bucket: meta.Cursors, Key: gp.key()})
 		}
 		if err := t.eng.cfg.Meta.Apply(ws); err != nil {

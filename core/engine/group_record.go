@@ -45,7 +45,7 @@ func (g *Group) collect(b *batch) {
 	if !g.durable {
 		return
 	}
-	for _, gp := range g.parts {
+	for _, gp := range g.parts() {
 		gp.collect(b)
 	}
 	g.roster.collect(g, b)
@@ -102,14 +102,14 @@ func (e *Engine) loadCursor(key string, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("cursor %q: %w", key, err)
 	}
-	first, end := t.logs[i].Bounds()
+	first, end := t.parts()[i].Bounds()
 	if rec.Cursor.Next > end {
 		e.cfg.Log.Error("cursor was ahead of its log", "topic", parts[0], "group", parts[1], "partition", i,
 			"offset", rec.Cursor.Next, "end", end)
 		rec.Cursor = core.Cursor{Next: end}
 	}
 	rec.Cursor.AckThrough(first)
-	t.mu.groups[parts[1]].parts[i].place(rec)
+	t.mu.groups[parts[1]].parts()[i].place(rec)
 	return nil
 }
 

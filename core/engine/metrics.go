@@ -78,7 +78,7 @@ func (c *lagCollector) Collect(ch chan<- prometheus.Metric) {
 	topics, series := 0, 0
 	for _, t := range c.eng.Topics() {
 		var retained float64
-		for _, p := range t.logs {
+		for _, p := range t.parts() {
 			first, end := p.Bounds()
 			retained += float64(end - first)
 		}
@@ -110,7 +110,7 @@ func (c *lagCollector) Collect(ch chan<- prometheus.Metric) {
 // Backlog returns how many messages the group has not acknowledged, and the largest distance of one partition's mark from
 // its end. What was acknowledged beyond a mark within the last moments may still be counted.
 func (g *Group) Backlog() (messages, lag int64) {
-	for _, gp := range g.parts {
+	for _, gp := range g.parts() {
 		end := gp.p.committed.Load()
 		gp.mu.Lock()
 		acked := int64(0)

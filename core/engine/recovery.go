@@ -85,7 +85,7 @@ func (e *Engine) setAside(n core.TopicName, err error) bool {
 
 func (e *Engine) setAsideLog(l *log, err error) bool {
 	for _, t := range e.Topics() {
-		if slices.ContainsFunc(t.logs, func(p *Partition) bool { return p.log == l }) && !e.setAside(t.name, err) {
+		if slices.ContainsFunc(t.parts(), func(p *Partition) bool { return p.log == l }) && !e.setAside(t.name, err) {
 			return false
 		}
 	}
@@ -95,14 +95,13 @@ func (e *Engine) setAsideLog(l *log, err error) bool {
 
 // addTopic builds a topic and opens the journals that it needs.
 func (e *Engine) addTopic(ctx context.Context, n core.TopicName, rec meta.TopicRecord) (*Topic, error) {
-	t := &Topic{
-		eng: e, name: n, partitions: rec.Partitions, record: rec,
-	}
+	t := &Topic{eng: e, name: n, partitioned: rec.Partitions > 0, record: rec}
 	t.shape.Store(&shape{rec.Placement == "key", rec.Names, rec.Retention})
 	t.mu.groups = map[string]*Group{}
 	if len(rec.Numbers) != int(max(1, rec.Partitions)) {
 		return nil, fmt.Errorf("%s: %d partition numbers for %d partitions: %w", n, len(rec.Numbers), rec.Partitions, core.ErrInvalid)
 	}
+	var ps []*Partition
 	for i, number := range rec.Numbers {
 		if e.PartitionByNumber(number) != nil {
 			return nil, fmt.Errorf("%s: partition number %d belongs to another topic: %w", n, number, core.ErrInvalid)
@@ -112,15 +111,16 @@ func (e *Engine) addTopic(ctx context.Context, n core.TopicName, rec meta.TopicR
 			return nil, fmt.Errorf("%s partition %d: %w", n, i, err)
 		}
 		p := &Partition{topic: t, index: int32(i), number: number, log: l, extent: -1}
-		t.logs = append(t.logs, p)
+		ps = append(ps, p)
 		l.tail.Lock()
 		l.tail.parts[number] = p
 		l.tail.Unlock()
 	}
+	t.list.Store(&ps)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.mu.topics[n] = t
-	for _, p := range t.logs {
+	for _, p := range t.parts() {
 		e.mu.numbers[p.number] = p
 		e.mu.next = max(e.mu.next, p.number+1)
 	}

@@ -75,7 +75,7 @@ func (g *Group) Forget(member string) {
 		r.mu.version++
 	}
 	r.mu.Unlock()
-	for i := range g.parts {
+	for i := range g.parts() {
 		g.Unlock(int32(i), member)
 	}
 }
@@ -106,7 +106,7 @@ type lease struct {
 // Lock gives a partition to a queue-based member for a while, or renews it; false when somebody else has it.
 func (g *Group) Lock(partition int32, member string, ttl time.Duration) bool {
 	now := g.topic.eng.now()
-	gp := g.parts[partition]
+	gp := g.parts()[partition]
 	gp.mu.Lock()
 	defer gp.mu.Unlock()
 	l := &gp.mu.lease
@@ -119,7 +119,7 @@ func (g *Group) Lock(partition int32, member string, ttl time.Duration) bool {
 
 // Unlock frees a partition that the member has locked.
 func (g *Group) Unlock(partition int32, member string) {
-	gp := g.parts[partition]
+	gp := g.parts()[partition]
 	gp.mu.Lock()
 	defer gp.mu.Unlock()
 	if gp.mu.lease.holder == member {
@@ -130,7 +130,7 @@ func (g *Group) Unlock(partition int32, member string) {
 // LockedBy returns who has locked a partition, or "".
 func (g *Group) LockedBy(partition int32) string {
 	now := g.topic.eng.now()
-	gp := g.parts[partition]
+	gp := g.parts()[partition]
 	gp.mu.Lock()
 	defer gp.mu.Unlock()
 	if l := gp.mu.lease; now.Before(l.until) {
@@ -141,7 +141,7 @@ func (g *Group) LockedBy(partition int32) string {
 
 // RecordLease notes who reads a partition by pulling.
 func (g *Group) RecordLease(partition int32, member string) {
-	gp := g.parts[partition]
+	gp := g.parts()[partition]
 	gp.mu.Lock()
 	defer gp.mu.Unlock()
 	gp.mu.lease.reader = member
@@ -149,7 +149,7 @@ func (g *Group) RecordLease(partition int32, member string) {
 
 // Lease returns who pulled a partition last, or "".
 func (g *Group) Lease(partition int32) string {
-	gp := g.parts[partition]
+	gp := g.parts()[partition]
 	gp.mu.Lock()
 	defer gp.mu.Unlock()
 	return gp.mu.lease.reader
@@ -158,7 +158,7 @@ func (g *Group) Lease(partition int32) string {
 // Committed returns the offset that a queue-based member goes on from; false when nothing was committed or acknowledged
 // in this partition yet.
 func (g *Group) Committed(partition int32) (core.Offset, bool) {
-	gp := g.parts[partition]
+	gp := g.parts()[partition]
 	gp.mu.Lock()
 	defer gp.mu.Unlock()
 	return gp.mark.Load(), gp.mu.committed
@@ -167,7 +167,7 @@ func (g *Group) Committed(partition int32) (core.Offset, bool) {
 // Commit acknowledges everything of a partition below next. A commit below the mark changes nothing, one beyond the log
 // counts as its end. While consumers are joined it means what their mode makes of a cumulative acknowledgement.
 func (g *Group) Commit(partition int32, next core.Offset) {
-	gp := g.parts[partition]
+	gp := g.parts()[partition]
 	next = min(next, gp.p.committed.Load())
 	for r := gp.commit(next); r != nil; r = gp.commit(next) {
 		if r.mail.post(input{kind: inputAckThrough, partition: partition, a: next}) {

@@ -57,14 +57,14 @@ func (g *Group) runner(l *log, mode core.Mode) (*runner, error) {
 	}
 	r := &runner{group: g, log: l, done: make(chan struct{}), seats: map[dispatch.ConsumerID]*seat{}}
 	r.mail.init()
-	for _, gp := range g.parts {
+	for _, gp := range g.parts() {
 		if gp.p.log != l {
 			continue
 		}
 		gp.mu.Lock()
 		cur := gp.mu.cursor.Clone()
 		gp.mu.Unlock()
-		at := dispatch.Placement{Partition: gp.p.index, Partitioned: g.topic.partitions > 0, Topic: g.topic.name.String(), Turn: &r.whose}
+		at := dispatch.Placement{Partition: gp.p.index, Partitioned: g.topic.partitioned, Topic: g.topic.name.String(), Turn: &r.whose}
 		s, err := dispatch.New(mode, at, cur)
 		if err != nil {
 			return nil, err

@@ -202,7 +202,7 @@ func (p *Partition) needed() core.Offset {
 	low := p.committed.Load()
 	for _, g := range p.topic.Groups() {
 		if g.durable {
-			low = min(low, g.parts[p.index].mark.Load())
+			low = min(low, g.parts()[p.index].mark.Load())
 		}
 	}
 	return low

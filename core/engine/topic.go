@@ -3,11 +3,8 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
-	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,34 +14,15 @@ import (
 	"isthmus/core/meta"
 )
 
-// placementHash names the function of key → partition. It is stored with each topic and checked at boot, because another
-// function would tear every key's order.
-const placementHash = "murmur3_32"
-
-// maxPartitions bounds a topic; partition numbers end at 2^20 for the whole node.
-const (
-	maxPartitions = 4096
-	maxNumber     = 1 << 20
-)
-
-// TopicSpec declares a topic.
-type TopicSpec struct {
-	Partitions int32
-	ByKey      bool              // placement: key
-	Names      map[string]string // alias by protocol
-	Retention  time.Duration     // how long consumed data stays
-	Groups     []string          // exist before their first consumer
-}
-
-// Topic is a named stream. Its partitions never change while it lives; its groups are a registry under a leaf mutex.
+// Topic is a named stream. Its partitions only become more; its groups are a registry under a leaf mutex.
 type Topic struct {
-	eng        *Engine
-	name       core.TopicName
-	partitions int32
-	record     meta.TopicRecord // guarded by Engine.meta
-	shape      atomic.Pointer[shape]
-	logs       []*Partition
-	turn       atomic.Uint32 // round robin of unkeyed messages
+	eng         *Engine
+	name        core.TopicName
+	partitioned bool
+	record      meta.TopicRecord // guarded by Engine.meta
+	shape       atomic.Pointer[shape]
+	list        atomic.Pointer[[]*Partition] // replaced under Engine.meta when the topic grows
+	turn        atomic.Uint32                // round robin of unkeyed messages
 
 	mu struct {
 		sync.RWMutex
@@ -81,25 +59,34 @@ func (t *Topic) Name() core.TopicName { return t.name }
 func (t *Topic) Alias(protocol string) string { return t.shape.Load().names[protocol] }
 
 // ByKey tells whether the topic places keyed messages itself, whatever partition the client chose.
-func (t *Topic) ByKey() bool { return t.shape.Load().byKey && len(t.logs) > 1 }
+func (t *Topic) ByKey() bool { return t.shape.Load().byKey && len(t.parts()) > 1 }
+
+// parts are the partitions by index. The slice is immutable.
+func (t *Topic) parts() []*Partition { return *t.list.Load() }
 
 // Partitions is the declared count; 0 = unpartitioned.
-func (t *Topic) Partitions() int32 { return t.partitions }
+func (t *Topic) Partitions() int32 {
+	if !t.partitioned {
+		return 0
+	}
+	return t.Logs()
+}
 
 // Logs is the number of partition logs, at least 1.
-func (t *Topic) Logs() int32 { return int32(len(t.logs)) }
+func (t *Topic) Logs() int32 { return int32(len(t.parts())) }
 
 // Partition returns a partition by index, nil when there is none.
 func (t *Topic) Partition(i int32) *Partition {
-	if i < 0 || int(i) >= len(t.logs) {
+	ps := t.parts()
+	if i < 0 || int(i) >= len(ps) {
 		return nil
 	}
-	return t.logs[i]
+	return ps[i]
 }
 
 // Place picks the partition of a message. chosen is the client's choice, negative when it left the choice to us.
 func (t *Topic) Place(key []byte, hasKey bool, chosen int32) int32 {
-	n := uint32(len(t.logs))
+	n := uint32(len(t.parts()))
 	switch {
 	case n == 1:
 		return 0
@@ -162,127 +149,4 @@ func (e *Engine) ResolveName(protocol, name string) (core.TopicName, error) {
 		return n, nil
 	}
 	return core.ParseTopicName(name, e.cfg.Defaults.Tenant, e.cfg.Defaults.Namespace)
-}
-
-// EnsureTopic returns the topic, or creates it with this many partitions where auto-creation is on.
-func (e *Engine) EnsureTopic(n core.TopicName, partitions int32) (*Topic, error) {
-	if t, err := e.Topic(n); err == nil || !errors.Is(err, core.ErrTopicNotFound) {
-		return t, err
-	}
-	if !e.cfg.Defaults.AutoCreate {
-		return nil, fmt.Errorf("%s: %w", n, core.ErrTopicNotFound)
-	}
-	return e.createTopic(n, TopicSpec{Partitions: partitions}, false)
-}
-
-// DeclareTopic creates a topic with a set of journals of its own, or completes an existing one with the groups and names
-// of its declaration. A different number of partitions is an error: keys would move.
-func (e *Engine) DeclareTopic(n core.TopicName, spec TopicSpec) (*Topic, error) {
-	t, err := e.createTopic(n, spec, true)
-	if err != nil {
-		return nil, err
-	}
-	if t.partitions != spec.Partitions {
-		return nil, fmt.Errorf("%s has %d partitions, the declaration says %d: %w", n, t.partitions, spec.Partitions, core.ErrInvalid)
-	}
-	for _, g := range spec.Groups {
-		if _, err := t.BeginGroup(g, Start{At: Latest}); err != nil {
-			return nil, fmt.Errorf("group %s: %w", g, err)
-		}
-	}
-	return t, nil
-}
-
-func (e *Engine) createTopic(n core.TopicName, spec TopicSpec, declared bool) (*Topic, error) {
-	if n.NonPersistent {
-		return nil, fmt.Errorf("%s: non-persistent topics: %w", n, core.ErrUnsupported)
-	}
-	if spec.Partitions < 0 || spec.Partitions > maxPartitions {
-		return nil, fmt.Errorf("%s: %d partitions: %w", n, spec.Partitions, core.ErrInvalid)
-	}
-	e.meta.Lock()
-	defer e.meta.Unlock()
-	if t, err := e.Topic(n); err == nil || !errors.Is(err, core.ErrTopicNotFound) {
-		if err == nil && declared {
-			err = e.redeclare(t, spec)
-		}
-		return t, err
-	}
-	rec := meta.TopicRecord{
-		Partitions: spec.Partitions, Hash: placementHash, Names: spec.Names, Declared: declared, Set: "small", Slots: e.cfg.Slots,
-		Placement: placementOf(spec), Retention: spec.Retention,
-	}
-	next := e.nextNumber()
-	for range max(1, spec.Partitions) {
-		if next >= maxNumber {
-			return nil, fmt.Errorf("%s: partition numbers are used up: %w", n, core.ErrUnavailable)
-		}
-		rec.Numbers = append(rec.Numbers, next)
-		next++
-	}
-	if declared {
-		rec.Set = fmt.Sprintf("topic-%d", rec.Numbers[0])
-	}
-	// The journals are opened first: a journal without a topic harms nobody, a topic without its journals would.
-	for i := range rec.Numbers {
-		if _, err := e.newLogOf(e.tasks.ctx, journalName(n, rec, i)); err != nil {
-			return nil, fmt.Errorf("create %s: %w", n, err)
-		}
-	}
-	err := e.cfg.Meta.Apply([]meta.Write{
-		{Bucket: meta.Topics, Key: n.String(), Value: meta.EncodeJSON(rec)},
-		{Bucket: meta.Counters, Key: numberCounter, Value: encodeCounter(uint64(next))},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("create %s: %w", n, err)
-	}
-	e.mu.Lock()
-	e.mu.next = next
-	e.mu.Unlock()
-	t, err := e.addTopic(e.tasks.ctx, n, rec)
-	if err != nil {
-		return nil, err
-	}
-	e.cfg.Log.Info("topic created", "topic", n.String(), "partitions", spec.Partitions, "set", rec.Set)
-	return t, nil
-}
-
-func placementOf(spec TopicSpec) string {
-	if spec.ByKey {
-		return "key"
-	}
-	return ""
-}
-
-// redeclare takes over what a declaration may change. The caller holds e.meta.
-func (e *Engine) redeclare(t *Topic, spec TopicSpec) error {
-	rec := t.record
-	rec.Placement, rec.Names, rec.Retention, rec.Declared = placementOf(spec), spec.Names, spec.Retention, true
-	if reflect.DeepEqual(rec, t.record) {
-		return nil
-	}
-	err := e.cfg.Meta.Apply([]meta.Write{{Bucket: meta.Topics, Key: t.name.String(), Value: meta.EncodeJSON(rec)}})
-	if err != nil {
-		return fmt.Errorf("declare %s: %w", t.name, err)
-	}
-	t.record = rec
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for p, name := range t.shape.Load().names {
-		delete(e.mu.aliases, alias{p, name})
-	}
-	t.shape.Store(&shape{spec.ByKey, spec.Names, spec.Retention})
-	for p, name := range spec.Names {
-		e.mu.aliases[alias{p, name}] = t.name
-	}
-	return nil
-}
-
-// journalName is the journal that holds a partition: one of its set's slots.
-// Spec: DESIGN §7, one slot per partition by the hash of the topic.
-func journalName(n core.TopicName, rec meta.TopicRecord, index int) string {
-	h := fnv.New32a()
-	h.Write([]byte(n.String()))
-	slot := (uint64(h.Sum32()) + uint64(index)) % uint64(max(rec.Slots, 1))
-	return rec.Set + "-" + strconv.FormatUint(slot, 10)
 }

@@ -52,7 +52,8 @@ func (r *runner) round(ctx context.Context) (more bool) {
 // none. One that had none says so first and looks again, so that of two runners one sees the other. Who could not use
 // its permits does not starve, so they are not passed to and fro.
 func (s *seat) settle(r *runner) {
-	if len(s.c.runners) < 2 {
+	ps := s.c.places()
+	if len(ps) < 2 {
 		return
 	}
 	if s.account.Permits <= 0 {
@@ -64,9 +65,9 @@ func (s *seat) settle(r *runner) {
 	}
 	s.c.credit.Add(s.account.Permits)
 	s.account.Permits = 0
-	for i, other := range s.c.seats {
-		if other != s && other.starving.Swap(false) {
-			s.c.runners[i].mail.wake()
+	for _, x := range ps {
+		if x.s != s && x.s.starving.Swap(false) {
+			x.r.mail.wake()
 		}
 	}
 }
