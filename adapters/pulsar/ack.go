@@ -125,9 +125,9 @@ func (c *consumer) ackThrough(ids []wire.MessageID) {
 		next = min(r.From+firstBit(set), r.To)
 	}
 	c.mu.Lock()
-	c.held[p.Index()].dropBelow(next)
+	c.heldOf(p.Index()).dropBelow(next)
 	if next < r.To { // a part of it is still out
-		c.held[p.Index()].add(r.From, int32(r.Len()))
+		c.heldOf(p.Index()).add(r.From, int32(r.Len()))
 	}
 	c.mu.Unlock()
 	c.member.AckThrough(p.Index(), next)
@@ -168,7 +168,7 @@ func (c *consumer) entry(p *engine.Partition, id *wire.MessageID) (core.Range, b
 		return core.Range{}, false
 	}
 	c.mu.Lock()
-	n := c.held[p.Index()].count(base)
+	n := c.heldOf(p.Index()).count(base)
 	c.mu.Unlock()
 	if n > 0 {
 		return core.Range{From: base, To: base + int64(n)}, true
@@ -180,7 +180,7 @@ func (c *consumer) entry(p *engine.Partition, id *wire.MessageID) (core.Range, b
 // around is the range of the entry that an offset lies in; empty after it when there is none.
 func (c *consumer) around(p *engine.Partition, at core.Offset) core.Range {
 	c.mu.Lock()
-	s, ok := c.held[p.Index()].covering(at)
+	s, ok := c.heldOf(p.Index()).covering(at)
 	c.mu.Unlock()
 	if ok {
 		return core.Range{From: s.base, To: s.base + int64(s.count)}
@@ -205,7 +205,7 @@ func (c *consumer) read(p *engine.Partition, at core.Offset) core.Range {
 func (c *consumer) forget(p *engine.Partition, base core.Offset) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.held[p.Index()].drop(base)
+	c.heldOf(p.Index()).drop(base)
 }
 
 // REDELIVER_UNACKNOWLEDGED_MESSAGES. There is no answer. On Exclusive and Failover everything that is not acknowledged

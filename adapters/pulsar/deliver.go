@@ -72,7 +72,7 @@ func (c *consumer) note(ds []engine.Delivery) {
 	defer c.mu.Unlock()
 	for i := range ds {
 		e := &ds[i].Entry
-		c.held[ds[i].Partition.Index()].add(e.Base, e.Count)
+		c.heldOf(ds[i].Partition.Index()).add(e.Base, e.Count)
 		c.mu.given -= int64(e.Count) - acked(ds[i].Acked)
 		if size := int64(len(e.Data)); size < c.mu.size {
 			c.mu.size -= (c.mu.size - size + 7) / 8
@@ -141,7 +141,7 @@ func (c *consumer) pass(d *engine.Delivery) {
 	e := &d.Entry
 	c.mu.Lock()
 	c.mu.stash += int64(e.Count) - acked(d.Acked)
-	c.held[d.Partition.Index()].drop(e.Base)
+	c.heldOf(d.Partition.Index()).drop(e.Base)
 	c.mu.Unlock()
 	c.member.Ack(d.Partition.Index(), core.Range{From: e.Base, To: e.End()})
 }

@@ -22,6 +22,14 @@ type span struct {
 // maxHeld bounds the entries that are remembered for a client that takes and never acknowledges.
 const maxHeld = 1 << 17
 
+// heldOf is what the consumer holds of a partition; a topic may have got more of them. The caller holds c.mu.
+func (c *consumer) heldOf(partition int32) *held {
+	for int(partition) >= len(c.held) {
+		c.held = append(c.held, held{})
+	}
+	return &c.held[partition]
+}
+
 func (h *held) add(base core.Offset, count int32) {
 	if len(h.queue) >= maxHeld {
 		h.forgetOldest()

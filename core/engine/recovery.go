@@ -101,33 +101,45 @@ func (e *Engine) addTopic(ctx context.Context, n core.TopicName, rec meta.TopicR
 	if len(rec.Numbers) != int(max(1, rec.Partitions)) {
 		return nil, fmt.Errorf("%s: %d partition numbers for %d partitions: %w", n, len(rec.Numbers), rec.Partitions, core.ErrInvalid)
 	}
-	var ps []*Partition
-	for i, number := range rec.Numbers {
-		if e.PartitionByNumber(number) != nil {
-			return nil, fmt.Errorf("%s: partition number %d belongs to another topic: %w", n, number, core.ErrInvalid)
-		}
-		l, err := e.logOf(ctx, journalName(n, rec, i))
-		if err != nil {
-			return nil, fmt.Errorf("%s partition %d: %w", n, i, err)
-		}
-		p := &Partition{topic: t, index: int32(i), number: number, log: l, extent: -1}
-		ps = append(ps, p)
-		l.tail.Lock()
-		l.tail.parts[number] = p
-		l.tail.Unlock()
+	ps, err := t.open(ctx, rec, 0)
+	if err != nil {
+		return nil, err
 	}
 	t.list.Store(&ps)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.mu.topics[n] = t
-	for _, p := range t.parts() {
-		e.mu.numbers[p.number] = p
-		e.mu.next = max(e.mu.next, p.number+1)
-	}
 	for protocol, name := range rec.Names {
 		e.mu.aliases[alias{protocol, name}] = n
 	}
 	return t, nil
+}
+
+// open makes the partitions of the record from an index on, and makes them known to their logs and by number.
+func (t *Topic) open(ctx context.Context, rec meta.TopicRecord, from int) (ps []*Partition, err error) {
+	e := t.eng
+	for i := from; i < len(rec.Numbers); i++ {
+		number := rec.Numbers[i]
+		if e.PartitionByNumber(number) != nil {
+			return nil, fmt.Errorf("%s: partition number %d belongs to another topic: %w", t.name, number, core.ErrInvalid)
+		}
+		l, err := e.logOf(ctx, journalName(t.name, rec, i))
+		if err != nil {
+			return nil, fmt.Errorf("%s partition %d: %w", t.name, i, err)
+		}
+		p := &Partition{topic: t, index: int32(i), number: number, log: l, extent: -1}
+		ps = append(ps, p)
+		l.tail.Lock()
+		l.tail.parts[number] = p // also when another one's journal turns out damaged: its offsets are saved on
+		l.tail.Unlock()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range ps {
+		e.mu.numbers[p.number] = p
+		e.mu.next = max(e.mu.next, p.number+1)
+	}
+	return ps, nil
 }
 
 // logOf returns the running log of this name. The first caller opens it: with a new epoch, which metadata holds before

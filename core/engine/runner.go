@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,7 @@ type runner struct {
 type runnerPart struct {
 	gp      *groupPart
 	state   dispatch.State
+	unwatch func()
 	fresh   []core.Entry // what this turn has read; in order
 	lost    []core.Range // assigned this turn and not there any more
 	missed  []missed     // assigned and not readable, to be assigned again
@@ -61,27 +63,38 @@ func (g *Group) runner(l *log, mode core.Mode) (*runner, error) {
 		if gp.p.log != l {
 			continue
 		}
-		gp.mu.Lock()
-		cur := gp.mu.cursor.Clone()
-		gp.mu.Unlock()
-		at := dispatch.Placement{Partition: gp.p.index, Partitioned: g.topic.partitioned, Topic: g.topic.name.String(), Turn: &r.whose}
-		s, err := dispatch.New(mode, at, cur)
-		if err != nil {
+		if err := r.adopt(gp, mode); err != nil {
+			r.abandon()
 			return nil, err
 		}
-		r.parts = append(r.parts, &runnerPart{gp: gp, state: s})
-	}
-	for _, rp := range r.parts {
-		rp.gp.setRunner(r)
 	}
 	if !g.topic.eng.tasks.start(r.run) {
-		for _, rp := range r.parts {
-			rp.gp.setRunner(nil)
-		}
+		r.abandon()
 		return nil, core.ErrClosed
 	}
 	g.runners[l] = r
 	return r, nil
+}
+
+// adopt takes over the cursor of a partition.
+func (r *runner) adopt(gp *groupPart, mode core.Mode) error {
+	gp.mu.Lock()
+	defer gp.mu.Unlock()
+	t := r.group.topic
+	at := dispatch.Placement{Partition: gp.p.index, Partitioned: t.partitioned, Topic: t.name.String(), Turn: &r.whose}
+	s, err := dispatch.New(mode, at, gp.mu.cursor.Clone())
+	if err != nil {
+		return err
+	}
+	gp.mu.runner = r
+	r.parts = append(r.parts, &runnerPart{gp: gp, state: s})
+	return nil
+}
+
+func (r *runner) abandon() {
+	for _, rp := range r.parts {
+		rp.gp.setRunner(nil)
+	}
 }
 
 // ask has f called on the runner's goroutine and returns what it says; ErrClosed when the runner has ended.
@@ -103,8 +116,9 @@ func (r *runner) stop() {
 func (r *runner) run(ctx context.Context) {
 	defer close(r.done)
 	for _, rp := range r.parts {
-		defer rp.gp.p.watch.subscribe(r.mail.wake)()
+		rp.unwatch = rp.gp.p.watch.subscribe(r.mail.wake)
 	}
+	defer r.unwatch()
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	defer timer.Stop()
@@ -128,6 +142,12 @@ func (r *runner) run(ctx context.Context) {
 		}
 	}
 	r.finish()
+}
+
+func (r *runner) unwatch() {
+	for _, rp := range r.parts {
+		rp.unwatch()
+	}
 }
 
 // stuck tells whether a read failed, which nobody else will ask for again.
@@ -184,8 +204,7 @@ func (r *runner) join(s *seat) error {
 		if !c.Reads(rp.gp.p.index) {
 			continue
 		}
-		err := rp.state.Join(dispatch.Consumer{ID: c.id, Name: c.member.Name, Priority: c.member.Priority, Account: &s.account})
-		if err != nil {
+		if err := rp.join(s); err != nil {
 			for _, rp := range joined {
 				rp.state.Leave(c.id)
 			}
@@ -198,6 +217,34 @@ func (r *runner) join(s *seat) error {
 	r.seated.Add(1)
 	if c.member.Filter != nil {
 		r.filter = c.member.Filter
+	}
+	return nil
+}
+
+func (rp *runnerPart) join(s *seat) error {
+	m := &s.c.member
+	return rp.state.Join(dispatch.Consumer{ID: s.c.id, Name: m.Name, Priority: m.Priority, Account: &s.account})
+}
+
+// grow takes on the partitions that the topic got and the runner does not have yet.
+func (r *runner) grow(mode core.Mode) error {
+	for _, gp := range r.group.parts() {
+		if gp.p.log != r.log || slices.ContainsFunc(r.parts, func(rp *runnerPart) bool { return rp.gp == gp }) {
+			continue
+		}
+		if err := r.adopt(gp, mode); err != nil {
+			return err
+		}
+		rp := r.parts[len(r.parts)-1]
+		rp.unwatch = gp.p.watch.subscribe(r.mail.wake)
+		for _, s := range r.order {
+			if !s.c.Reads(gp.p.index) {
+				continue
+			}
+			if err := rp.join(s); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -271,7 +318,5 @@ func (r *runner) finish() {
 		}
 	}
 	r.snapshot(true)
-	for _, rp := range r.parts {
-		rp.gp.setRunner(nil)
-	}
+	r.abandon()
 }

@@ -79,13 +79,9 @@ func (e *Engine) createTopic(n core.TopicName, spec TopicSpec, declared bool) (*
 		Partitions: spec.Partitions, Hash: placementHash, Names: spec.Names, Declared: declared, Set: "small", Slots: e.cfg.Slots,
 		Placement: placementOf(spec), Retention: spec.Retention,
 	}
-	next := e.nextNumber()
-	for range max(1, spec.Partitions) {
-		if next >= maxNumber {
-			return nil, fmt.Errorf("%s: partition numbers are used up: %w", n, core.ErrUnavailable)
-		}
-		rec.Numbers = append(rec.Numbers, next)
-		next++
+	var err error
+	if rec.Numbers, err = e.moreNumbers(nil, int(max(1, spec.Partitions))); err != nil {
+		return nil, fmt.Errorf("create %s: %w", n, err)
 	}
 	if declared {
 		rec.Set = fmt.Sprintf("topic-%d", rec.Numbers[0])
@@ -96,16 +92,9 @@ func (e *Engine) createTopic(n core.TopicName, spec TopicSpec, declared bool) (*
 			return nil, fmt.Errorf("create %s: %w", n, err)
 		}
 	}
-	err := e.cfg.Meta.Apply([]meta.Write{
-		{Bucket: meta.Topics, Key: n.String(), Value: meta.EncodeJSON(rec)},
-		{Bucket: meta.Counters, Key: numberCounter, Value: encodeCounter(uint64(next))},
-	})
-	if err != nil {
+	if err := e.applyTopic(n, rec); err != nil {
 		return nil, fmt.Errorf("create %s: %w", n, err)
 	}
-	e.mu.Lock()
-	e.mu.next = next
-	e.mu.Unlock()
 	t, err := e.addTopic(e.tasks.ctx, n, rec)
 	if err != nil {
 		return nil, err
