@@ -3,7 +3,8 @@
 // a Seq numbers the blocks of one journal; the epoch says whose turn it is to write, and fences all
 // who had the turn before.
 //
-// Start with Store and Journal (journal.go), then the layout of a block (block.go). Tenants are
+// Start with Store and Journal (journal.go), then the layout of a block (block.go); checkpoint.go is the
+// place of files beside a journal. Tenants are
 // memory (the reference, and everybody's test double) and disk (the default); journaltest is the
 // suite that each of them passes.
 //

@@ -7,6 +7,7 @@
 //	  fence                magic, epoch, CRC; written before an Open succeeds
 //	  <Seq, 20 digits>.seg the log: header | records | index | … | footer in the last 64 bytes
 //	  <Seq>.free, *.tmp    waiting to be recycled (at most two); half made (removed by Open)
+//	  *.view               checkpoints of what others derive from the journal (checkpoint.go)
 //
 //	record   CRC32C, length, Seq, generation, block, zeros to a multiple of 8
 //	header   magic, generation, first Seq, capacity, epoch, CRC32C; durable before the file has its name

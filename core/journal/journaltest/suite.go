@@ -32,6 +32,8 @@ func Run(t *testing.T, open func(t *testing.T) (store journal.Store, reopen func
 		{"FenceAfterReopen", testFenceAfterReopen},
 		{"Closed", testClosed},
 		{"Cancelled", testCancelled},
+		{"Checkpoints", testCheckpoints},
+		{"CheckpointFails", testCheckpointFails},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, reopen := open(t)

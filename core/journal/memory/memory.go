@@ -17,6 +17,9 @@ type Store struct {
 	journals map[string]*log
 	fail     map[string]error
 	hook     func(name string, block []byte) error
+
+	checkpoints  map[string]map[string][]byte // of journal, by file; immutable bytes
+	onCheckpoint func(name, file string) error
 }
 
 // log is the data of one journal, guarded by Store.mu. Blocks are immutable.
@@ -32,7 +35,7 @@ func (l *log) next() journal.Seq { return l.first + journal.Seq(len(l.blocks)) }
 
 // New returns an empty store.
 func New() *Store {
-	return &Store{journals: map[string]*log{}, fail: map[string]error{}}
+	return &Store{journals: map[string]*log{}, fail: map[string]error{}, checkpoints: map[string]map[string][]byte{}}
 }
 
 // FailNext lets the next Append to the journal fail with err, which is fatal to its handle.
