@@ -23,6 +23,9 @@ func (l *log) commit(ctx context.Context) {
 		if ctx.Err() != nil {
 			l.refuse(core.ErrClosed)
 		}
+		if l.views.due.Load() && l.capture() {
+			l.eng.kickCheckpointer()
+		}
 		wait, ok := l.due(ctx.Err() != nil)
 		switch {
 		case ok:
@@ -97,14 +100,12 @@ func (l *log) write(b *buffer) bool {
 	// An accepted entry is written whatever happens to the engine's context.
 	seq, err := l.journal.Append(context.Background(), block)
 	if err != nil {
-		l.eng.cfg.Log.Error("journal failed", "journal", l.name, "err", err)
-		err = fmt.Errorf("journal %s: %w", l.name, errors.Join(core.ErrUnavailable, err))
-		l.refuse(err)
-		l.complete(b, err)
-		l.fail(err)
-		return false
+		return l.stop(b, err)
 	}
 	l.show(seq, block)
+	if err := l.look(seq, block); err != nil {
+		return l.stop(b, err)
+	}
 	now := time.Now()
 	l.landed(now)
 	l.eng.metrics.committed(now.Sub(start), b.count, len(block))
@@ -116,6 +117,16 @@ func (l *log) write(b *buffer) bool {
 	l.recycle(b)
 	l.eng.evict()
 	return true
+}
+
+// stop ends the log for good: neither b nor anything after it is acknowledged.
+func (l *log) stop(b *buffer, err error) bool {
+	l.eng.cfg.Log.Error("journal failed", "journal", l.name, "err", err)
+	err = fmt.Errorf("journal %s: %w", l.name, errors.Join(core.ErrUnavailable, err))
+	l.refuse(err)
+	l.complete(b, err)
+	l.fail(err)
+	return false
 }
 
 // complete hands each producer its receipts of the block: one call each.
@@ -178,6 +189,14 @@ func (l *log) fail(err error) {
 	l.buf.space.Broadcast()
 	l.buf.Unlock()
 	l.complete(rest, err)
+}
+
+// broken tells why nothing of the log may be recorded any more; that it has ended in order is no reason.
+func (l *log) broken() error {
+	if err := l.failure(); err != core.ErrClosed { //nolint:errorlint // a failed journal's error may wrap it
+		return err
+	}
+	return nil
 }
 
 func (l *log) failure() error {

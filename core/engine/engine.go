@@ -63,12 +63,13 @@ func (c *Config) setDefaults() {
 
 // Engine is the running engine. Its methods may be called by any goroutine between Open and the end of Run.
 type Engine struct {
-	cfg     Config
-	metrics *Metrics
-	tasks   tasks
-	stamp   atomic.Uint64 // of the newest committed block
-	tail    atomic.Int64  // bytes held by all tail caches
-	meta    sync.Mutex    // one metadata transaction at a time, from what is read for it to what follows from it
+	cfg      Config
+	metrics  *Metrics
+	tasks    tasks
+	stamp    atomic.Uint64 // of the newest committed block
+	tail     atomic.Int64  // bytes held by all tail caches
+	captured chan struct{} // capacity 1: the checkpointer has something to do
+	meta     sync.Mutex    // one metadata transaction at a time, from what is read for it to what follows from it
 
 	mu struct {
 		sync.RWMutex
@@ -90,8 +91,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Journals == nil || cfg.Meta == nil {
 		return nil, fmt.Errorf("engine needs journals and metadata: %w", core.ErrInvalid)
 	}
-	e := &Engine{cfg: cfg}
+	e := &Engine{cfg: cfg, captured: make(chan struct{}, 1)}
 	e.tasks.init()
+	e.tasks.start(e.checkpointer)
 	e.metrics = newMetrics(e, cfg.Registerer)
 	e.mu.topics = map[core.TopicName]*Topic{}
 	e.mu.damaged = map[core.TopicName]error{}
@@ -120,6 +122,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	stopSaver()
 	<-saverDone
 	err := e.saveOnce()
+	e.finishCheckpoints()
 	return errors.Join(err, e.closeLogs())
 }
 

@@ -33,6 +33,7 @@ type log struct {
 	last    int64         // commit time of the last block, unix ms
 	extents []journal.Extent
 	saved   meta.JournalRecord // as recovery found it
+	views   views
 
 	buf struct {
 		sync.Mutex
@@ -92,6 +93,7 @@ func newLog(e *Engine, name string, epoch uint64, j journal.Journal) *log {
 	// Numbers start so high that "two blocks ago" never means a producer that has not written yet.
 	l.buf.active, l.buf.spare = &buffer{number: 3}, &buffer{number: 2}
 	l.tail.parts = map[uint32]*Partition{}
+	l.views.init(l)
 	return l
 }
 

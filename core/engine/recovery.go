@@ -62,8 +62,12 @@ func (e *Engine) recover(ctx context.Context) error {
 			return err
 		}
 	}
+	checkpoints, err := e.loadCheckpoints()
+	if err != nil {
+		return err
+	}
 	for _, l := range e.allLogs() {
-		if err := l.replay(ctx); err != nil && !e.setAsideLog(l, err) {
+		if err := l.replay(ctx, checkpoints); err != nil && !e.setAsideLog(l, err) {
 			return err
 		}
 	}
@@ -238,62 +242,4 @@ func offsetMap(ps []meta.PartitionOffset) map[uint32]core.Offset {
 		m[p.Partition] = p.Offset
 	}
 	return m
-}
-
-// replay takes the offsets that metadata knows and reads the blocks that came after them: what the last tick before a
-// crash had not saved.
-func (l *log) replay(ctx context.Context) error {
-	l.tail.Lock()
-	defer l.tail.Unlock()
-	for _, o := range l.saved.Next {
-		if p := l.tail.parts[o.Partition]; p != nil {
-			p.next = o.Offset
-			p.committed.Store(o.Offset)
-		}
-	}
-	if len(l.tail.marks) > 0 {
-		for n, o := range l.tail.marks[0].next {
-			if p := l.tail.parts[n]; p != nil {
-				p.first.Store(o)
-			}
-		}
-		l.tail.sinceMark = markBytes // take a fresh one soon, the true distance is not known
-	}
-	blocks := 0
-	for rec, err := range l.journal.Read(ctx, journal.Seq(l.saved.Durable)+1, journal.Hint{}) {
-		if err != nil {
-			return fmt.Errorf("replay journal %s: %w", l.name, err)
-		}
-		b, err := journal.Header(rec.Block)
-		if err != nil {
-			return fmt.Errorf("replay journal %s block %d: %w", l.name, rec.Seq, err)
-		}
-		l.markBefore(rec.Seq, b.Time, int64(len(rec.Block)))
-		if err := l.replayBlock(rec.Seq, b); err != nil {
-			return err
-		}
-		blocks++
-	}
-	if blocks > 0 {
-		l.eng.cfg.Log.Info("journal replayed", "journal", l.name, "blocks", blocks, "seq", uint64(l.tail.seq))
-	}
-	return nil
-}
-
-func (l *log) replayBlock(seq journal.Seq, b journal.Block) error {
-	for x := range b.Extents() {
-		p := l.tail.parts[x.Partition]
-		if p == nil {
-			continue // its topic was deleted
-		}
-		if x.First < p.next {
-			return fmt.Errorf("journal %s block %d issues offset %d of partition number %d again, next is %d: %w",
-				l.name, seq, x.First, x.Partition, p.next, journal.ErrDamaged)
-		}
-		p.next = x.Next()
-		p.committed.Store(x.Next())
-	}
-	l.last = max(l.last, b.Time)
-	l.tail.seq, l.tail.time = seq, l.last
-	return nil
 }

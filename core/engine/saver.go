@@ -82,7 +82,7 @@ func offsetList(parts map[uint32]*Partition) []meta.PartitionOffset {
 // keeps its last word, and holds up nobody else's.
 func (l *log) collect(b *batch) {
 	var own batch
-	if l.failure() != nil || !l.add(&own) {
+	if l.broken() != nil || !l.add(&own) {
 		return
 	}
 	if s, ok := l.journal.(journal.Syncer); ok {
@@ -153,11 +153,18 @@ func (l *log) trim(ctx context.Context) error {
 		keep = max(keep, p.topic.shape.Load().retention)
 	}
 	old := l.eng.now().Add(-keep).UnixMilli()
+	views, stale := l.viewFloor()
 
 	l.tail.RLock()
 	floor := 0
 	for i, m := range l.tail.marks[:len(l.tail.marks)-l.tail.unsaved] {
 		if m.time > old || m.seq > l.tail.savedSeq || !m.before(need) {
+			break
+		}
+		if m.seq > views {
+			if stale {
+				l.askCheckpoint()
+			}
 			break
 		}
 		floor = i

@@ -43,6 +43,21 @@ type MarkRecord struct {
 	Next []PartitionOffset
 }
 
+// CheckpointRecord is where the replay of one view of a journal begins: its state after block Seq is in Files. The first is
+// a snapshot, each further one holds what changed since the one before; without files the view was empty.
+type CheckpointRecord struct {
+	Epoch uint64           `json:"epoch"` // of the owner that wrote it
+	Seq   uint64           `json:"seq"`
+	Files []CheckpointFile `json:"files,omitempty"`
+}
+
+// CheckpointFile names a file beside the journal.
+type CheckpointFile struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+	CRC  uint32 `json:"crc"` // CRC32C of all of it
+}
+
 // PartitionOffset is an offset of a partition, by its number.
 type PartitionOffset struct {
 	Partition uint32
@@ -55,7 +70,7 @@ type CursorRecord struct {
 	Cursor    core.Cursor
 }
 
-// EncodeJSON encodes a TopicRecord or GroupRecord.
+// EncodeJSON encodes a TopicRecord, GroupRecord or CheckpointRecord.
 func EncodeJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -64,7 +79,7 @@ func EncodeJSON(v any) []byte {
 	return b
 }
 
-// DecodeJSON decodes into a TopicRecord or GroupRecord.
+// DecodeJSON decodes into a TopicRecord, GroupRecord or CheckpointRecord.
 func DecodeJSON(b []byte, v any) error { return json.Unmarshal(b, v) }
 
 // Encode encodes the record.
