@@ -109,7 +109,7 @@ func BenchmarkSharedScattered(b *testing.B) {
 		for i := range held {
 			a := held[i*7919%len(held)]
 			if i%50 == 0 {
-				s.Nack(a.To, a.Entry.Base)
+				s.Nack(a.To, a.Entry.Base, 0)
 			} else {
 				s.Ack(a.To, a.Entry.span())
 			}

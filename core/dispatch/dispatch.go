@@ -19,6 +19,7 @@ type Consumer struct {
 	Name     string
 	Priority int // smaller is served first
 	Account  *Account
+	Timeout  int64 // shared: ms after which what it holds unacknowledged is taken back, unless Hold says otherwise; 0: never
 }
 
 // Entry is what dispatch knows of a core.Entry: Count messages from Base on.
@@ -49,11 +50,16 @@ type Notice struct {
 type Ready struct {
 	Deliver []Assignment
 	Notices []Notice
-	Dirty   bool // the cursor changed since the last Ready
+	Dirty   bool  // the cursor changed since the last Ready
+	Wake    int64 // unix ms: when something is due, so call again then; 0: nothing is
 }
 
-// State is the delivery state of one group on one partition. One goroutine owns it.
+// State is the delivery state of one group on one partition. One goroutine owns it. It knows the time from Expire alone, so
+// its owner says what time it is before it passes on what happened, and before each Want and Ready.
 type State interface {
+	// Expire lets what is due at now (unix ms) happen. Time never goes back: an earlier now counts as the last one.
+	Expire(now int64)
+
 	// Join fails with core.ErrBusy when an exclusive group is taken, and core.ErrInvalid for a member without an account
 	// or one that is there already.
 	Join(c Consumer) error
@@ -73,9 +79,13 @@ type State interface {
 	Ack(id ConsumerID, r core.Range)
 	// AckThrough acknowledges everything below next; shared modes ignore it.
 	AckThrough(id ConsumerID, next core.Offset)
-	// Nack asks for the entry that holds base once more, NackAll for everything that id holds.
-	Nack(id ConsumerID, base core.Offset)
+	// Nack asks for the entry that holds base once more, at once or at a time (unix ms). NackAll asks for everything that
+	// id holds, at once.
+	Nack(id ConsumerID, base core.Offset, at int64)
 	NackAll(id ConsumerID)
+	// Hold says until when id may hold the entry that holds base, instead of its Timeout; 0: for good. Only shared modes
+	// take anything back.
+	Hold(id ConsumerID, base core.Offset, until int64)
 
 	// Ready hands out what can be handed out.
 	Ready() Ready
@@ -96,6 +106,7 @@ type Placement struct {
 	Topic       string // full name: the failover ring of an unpartitioned topic hashes it
 	Turn        *Turn  // shared mode: whose turn it is, over all States of one runner; nil: each State for itself
 	Limits      Limits
+	Grace       int64 // failover: ms for late acks of a connected predecessor, before its unacknowledged tail goes to the next
 }
 
 // Turn remembers who was served last, so that a group's round robin is fair over all its partitions.

@@ -2,10 +2,11 @@
 // plain struct without goroutine, clock, lock or context. Its owner, the group's runner, calls it from one goroutine:
 // it tells what happened (Join, Add, Ack, ...), then asks Ready what there is to do.
 //
-// Three words to know:
+// Four words to know:
 //
 //   - mark: everything below it is acknowledged (Cursor.Next); what is acknowledged beyond it are holes;
 //   - rewind: reading starts again at the mark, and what is acknowledged by then is skipped;
+//   - heir: who takes over a partition once the acks of its predecessor have come, or the grace is over;
 //   - credit: what a consumer may still be sent (Account.Permits), one number over all States of its runner.
 //
 // Memory is bounded: Want asks for no more than members have credit for, and 16 384 messages at a time; what is
@@ -15,6 +16,9 @@
 // Non-obvious: exclusive and failover remember no deliveries, only how far they read; whoever is not active any more may
 // still acknowledge. An ack counts for what was handed out since New or Reset, so a stranger's cannot skip the backlog.
 //
-// Not supported: key_shared (core.ErrUnsupported); the delay before a failover hand-over; keeping the chunks of one
-// message at one consumer in shared mode; ack timeouts (clients ask for redelivery by themselves).
+// Time is an argument: a State knows it from Expire, and says in Ready.Wake when something will be due: the end of what a
+// member may hold (Consumer.Timeout, Hold), a delayed nack, the grace of a failover hand-over.
+//
+// Not supported: key_shared (core.ErrUnsupported); keeping the chunks of one message at one consumer in shared mode; taking
+// back by time what an exclusive or failover consumer holds.
 package dispatch

@@ -9,6 +9,7 @@ type feed struct {
 	high  core.Offset // end of what was handed out since New or Reset; no ack reaches beyond it
 	queue queue
 	dirty bool
+	now   int64 // unix ms, as last told
 
 	// reused from Ready to Ready
 	deliver []Assignment
@@ -20,6 +21,8 @@ func newFeed(cur core.Cursor) feed {
 	cur = cur.Clone()
 	return feed{cur: cur, read: cur.Next, high: cur.Next}
 }
+
+func (f *feed) tick(now int64) { f.now = max(f.now, now) }
 
 func (f *feed) Next() core.Offset   { return f.cur.NextUnacked(f.read) }
 func (f *feed) Cursor() core.Cursor { return f.cur }

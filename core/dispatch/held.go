@@ -12,6 +12,7 @@ type held struct {
 	owner   *member // nil: waits for redelivery, its base is in the heap
 	attempt int32
 	left    int64 // messages not acknowledged; 0: settled, and only still in its place
+	due     int64 // unix ms: with an owner, when it is taken back; without, from when on it waits for redelivery. 0: no alarm
 }
 
 // table keeps held entries in the order of their offsets, which is the order of their first delivery: entries join at the
@@ -22,11 +23,14 @@ type table struct {
 	settled  int // of the items behind head
 	messages int64
 	waiting  int64 // of messages, those whose entry waits for redelivery
+	delayed  int64 // of messages, those whose entry will wait from its due time on
+	alarms   alarms
 }
 
-func (t *table) push(h held) {
+func (t *table) push(h held) *held {
 	t.items = append(t.items, h)
 	t.messages += h.left
+	return &t.items[len(t.items)-1]
 }
 
 // find returns the index of the first item at or behind head that ends after o.
@@ -47,10 +51,23 @@ func (t *table) at(o core.Offset) *held {
 	return &t.items[i]
 }
 
-// take takes h from its owner.
-func (t *table) take(h *held) {
+// take takes h from its owner. It waits for redelivery now (0) or from at on.
+func (t *table) take(h *held, at int64) {
 	h.owner.pending -= h.left
 	h.owner = nil
+	if at == 0 {
+		h.due = 0
+		t.waiting += h.left
+		return
+	}
+	t.delayed += h.left
+	t.alarm(h, at)
+}
+
+// ripen lets h, which was delayed, wait.
+func (t *table) ripen(h *held) {
+	h.due = 0
+	t.delayed -= h.left
 	t.waiting += h.left
 }
 
@@ -64,17 +81,59 @@ func (t *table) give(h *held, m *member) {
 // settle notes that only left messages of h are not acknowledged.
 func (t *table) settle(h *held, left int64) {
 	done := h.left - left
-	if h.owner != nil {
+	switch {
+	case h.owner != nil:
 		h.owner.pending -= done
-	} else {
+	case h.due != 0:
+		t.delayed -= done
+	default:
 		t.waiting -= done
 	}
 	t.messages -= done
 	h.left = left
 	if left == 0 {
-		h.owner = nil
+		h.owner, h.due = nil, 0
 		t.settled++
 	}
+}
+
+// alarm sets when h is due; 0: never. An alarm that is set anew or whose entry is settled stays in the heap and rings for
+// nobody; when those are the most, the heap is made anew.
+func (t *table) alarm(h *held, at int64) {
+	h.due = at
+	if at == 0 {
+		return
+	}
+	t.alarms.push(alarm{at, h.Base})
+	const few = 64
+	if len(t.alarms) < few+2*(len(t.items)-t.head) {
+		return
+	}
+	t.alarms = t.alarms[:0]
+	for i := t.head; i < len(t.items); i++ {
+		if h := &t.items[i]; h.due != 0 {
+			t.alarms.push(alarm{h.due, h.Base})
+		}
+	}
+}
+
+// rings returns an entry that is due, nil if there is none.
+func (t *table) rings(now int64) *held {
+	for len(t.alarms) > 0 && t.alarms[0].at <= now {
+		a := t.alarms.pop()
+		if h := t.at(a.base); h != nil && h.due == a.at && h.Base == a.base {
+			return h
+		}
+	}
+	return nil
+}
+
+// wake is when the next alarm rings, maybe for nobody; 0: there is none.
+func (t *table) wake() int64 {
+	if len(t.alarms) == 0 {
+		return 0
+	}
+	return t.alarms[0].at
 }
 
 // trim lets settled items go: at the front always, in the middle when they are half of what is there.
@@ -99,42 +158,5 @@ func (t *table) trim() {
 
 func (t *table) clear() {
 	clear(t.items)
-	*t = table{items: t.items[:0]}
-}
-
-// heap yields the lowest offset first.
-type heap []core.Offset
-
-func (h *heap) push(o core.Offset) {
-	a := append(*h, o)
-	i := len(a) - 1
-	for i > 0 && a[(i-1)/2] > o {
-		a[i] = a[(i-1)/2]
-		i = (i - 1) / 2
-	}
-	a[i] = o
-	*h = a
-}
-
-func (h *heap) pop() core.Offset {
-	a := *h
-	top, n := a[0], len(a)-1
-	o := a[n]
-	a = a[:n]
-	i := 0
-	for c := 1; c < n; c = 2*i + 1 {
-		if c+1 < n && a[c+1] < a[c] {
-			c++
-		}
-		if a[c] >= o {
-			break
-		}
-		a[i] = a[c]
-		i = c
-	}
-	if n > 0 {
-		a[i] = o
-	}
-	*h = a
-	return top
+	*t = table{items: t.items[:0], alarms: t.alarms[:0]}
 }

@@ -18,7 +18,7 @@ func TestTableAndHeapAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var (
 			tab   table
-			h     heap
+			h     replays
 			model = map[core.Offset]fact{}
 			queue []core.Offset
 			end   core.Offset
@@ -65,20 +65,20 @@ func TestTableAndHeapAgainstModel(t *testing.T) {
 				if f.waits {
 					tab.give(it, owner)
 				} else {
-					tab.take(it)
+					tab.take(it, 0)
 				}
 				f.waits = !f.waits
 				model[base] = f
 			},
 			"heap push": func(t *rapid.T) {
 				o := rapid.Int64Range(0, 99).Draw(t, "o")
-				h.push(o)
+				h.push(place(o))
 				queue = append(queue, o)
 				slices.Sort(queue)
 			},
 			"heap pop": func(t *rapid.T) {
 				if len(queue) > 0 {
-					if got := h.pop(); got != queue[0] {
+					if got := h.pop(); got != place(queue[0]) {
 						t.Fatalf("popped %d, want %d", got, queue[0])
 					}
 					queue = queue[1:]

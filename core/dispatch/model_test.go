@@ -271,7 +271,7 @@ func (s *sim) ackThrough(t *rapid.T) {
 func (s *sim) nack(t *rapid.T) {
 	p, c := s.draw(t), s.someone(t)
 	o := p.place(t)
-	p.Nack(c.ID, o)
+	p.Nack(c.ID, o, 0)
 	if e, ok := p.entryAt(o); ok && s.mode == core.Shared {
 		p.askedAgain(e, c.ID)
 	} else if s.mode != core.Shared && c.ID == p.active && o < p.sent {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"isthmus/core"
 )
@@ -18,12 +19,14 @@ var update = flag.Bool("update", false, "write what the scripts in testdata yiel
 // engine: it reads the log where a State wants it, and hands out until nothing moves. Offsets are written 3, 3..5 (both
 // included), and p1/3 on a partitioned topic; [3..5] is one entry with three messages.
 //
-//	group MODE [partitions=N] [topic=T] [limit-consumer=N] [limit-group=N] [limit-holes=N]
+//	group MODE [partitions=N] [topic=T] [limit-consumer=N] [limit-group=N] [limit-holes=N] [grace=D]
 //	publish [pK/]N | publish [pK/]batch=N    append N messages, or one entry of N messages
 //	skip R                                   filtered out, or missing in the log
-//	join NAME [priority=N] [permits=N]       leave NAME
-//	permit NAME N                            nack NAME O | nack-all NAME
+//	join NAME [priority=N] [permits=N] [timeout=D]       leave NAME
+//	permit NAME N                            nack NAME O [in=D] | nack-all NAME
 //	ack NAME R                               ack-through NAME O
+//	hold NAME O [in=D]                       NAME may hold O for so long; without in: for good
+//	after D                                  so much time passes, such as 900ms, 5s
 //	seek O                                   restart (members gone, the cursor is what was stored)
 //	show | owners | count                    settle, then tell: each State; who is active; deliveries since the last count
 //	quiet                                    do not print what moves in this block
@@ -97,14 +100,16 @@ type world struct {
 	active  []string       // by partition, from notices
 	counts  map[string]int // messages by member
 	here    map[string]bool
+	now     int64 // unix ms
+	wakes   []int64
 	quiet   bool // this block does not print what moves
 }
 
 func newWorld(t *testing.T, words []string) *world {
-	w := &world{t: t, members: map[string]*Consumer{}, names: map[ConsumerID]string{}, counts: map[string]int{}, here: map[string]bool{}}
+	w := &world{t: t, now: 1_000_000, members: map[string]*Consumer{}, names: map[ConsumerID]string{}, counts: map[string]int{}, here: map[string]bool{}}
 	o := options(words)
 	n, partitioned := o["partitions"]
-	w.place = Placement{Partitioned: partitioned, Topic: o["topic"], Turn: new(Turn), Limits: Limits{
+	w.place = Placement{Partitioned: partitioned, Topic: o["topic"], Turn: new(Turn), Grace: millis(o["grace"]), Limits: Limits{
 		Consumer: int64(number(o["limit-consumer"])), Group: int64(number(o["limit-group"])), Holes: number(o["limit-holes"]),
 	}}
 	for mode := core.Exclusive; mode <= core.KeyShared; mode++ {
@@ -120,7 +125,7 @@ func newWorld(t *testing.T, words []string) *world {
 }
 
 func (w *world) start(cursors []core.Cursor) {
-	w.states, w.active = nil, make([]string, len(w.logs))
+	w.states, w.active, w.wakes = nil, make([]string, len(w.logs)), make([]int64, len(w.logs))
 	for i := range w.logs {
 		p := w.place
 		p.Partition = int32(i)
@@ -128,6 +133,7 @@ func (w *world) start(cursors []core.Cursor) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
+		s.Expire(w.now)
 		w.states = append(w.states, s)
 	}
 }
@@ -152,6 +158,7 @@ func (w *world) settle() (lines []string) {
 	for moved := true; moved; {
 		moved = false
 		for i, s := range w.states {
+			s.Expire(w.now)
 			w.readInto(i)
 			r := s.Ready()
 			moved = moved || len(r.Deliver) > 0
@@ -221,6 +228,10 @@ func (w *world) print(i int, r Ready) (lines []string) {
 	if r.Dirty {
 		lines = append(lines, w.at(i)+"save "+spellCursor(w.states[i].Cursor()))
 	}
+	if r.Wake != w.wakes[i] && r.Wake != 0 {
+		lines = append(lines, fmt.Sprintf("%swake in %v", w.at(i), time.Duration(r.Wake-w.now)*time.Millisecond))
+	}
+	w.wakes[i] = r.Wake
 	if w.quiet {
 		return nil
 	}
@@ -254,6 +265,12 @@ func options(words []string) map[string]string {
 		}
 	}
 	return o
+}
+
+// millis reads a duration; none is 0.
+func millis(s string) int64 {
+	d, _ := time.ParseDuration(s)
+	return d.Milliseconds()
 }
 
 func number(s string) int {

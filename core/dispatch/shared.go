@@ -10,7 +10,7 @@ type shared struct {
 	limits  Limits
 	members ranks
 	held    table
-	replay  heap // bases of held entries that wait for redelivery; some may be acknowledged by now
+	replay  replays // bases of held entries that wait for redelivery; some may be acknowledged by now
 }
 
 func newShared(p Placement, cur core.Cursor) *shared {
@@ -91,9 +91,40 @@ func (s *shared) settle(r core.Range) {
 
 // Nack raises the attempt of the entry that holds base, if id has it.
 // Spec: Pulsar CommandRedeliverUnacknowledgedMessages: only what is pending at this consumer, redelivery_count + 1
-func (s *shared) Nack(id ConsumerID, base core.Offset) {
+func (s *shared) Nack(id ConsumerID, base core.Offset, at int64) {
+	if h := s.heldBy(id, base); h != nil {
+		if at <= s.now {
+			at = 0
+		}
+		s.put(h, 1, at)
+	}
+}
+
+func (s *shared) Hold(id ConsumerID, base core.Offset, until int64) {
+	if h := s.heldBy(id, base); h != nil {
+		s.held.alarm(h, until)
+	}
+}
+
+// heldBy returns the entry that holds base, nil if it is not id that has it.
+func (s *shared) heldBy(id ConsumerID, base core.Offset) *held {
 	if h := s.held.at(base); h != nil && h.owner != nil && h.owner.ID == id {
-		s.put(h, 1)
+		return h
+	}
+	return nil
+}
+
+// Expire takes back what was held for too long, which raises the attempt, and lets what was delayed wait for redelivery.
+// Spec: Pulsar ackTimeout; RocketMQ POP invisible time
+func (s *shared) Expire(now int64) {
+	s.tick(now)
+	for h := s.held.rings(s.now); h != nil; h = s.held.rings(s.now) {
+		if h.owner != nil {
+			s.put(h, 1, 0)
+			continue
+		}
+		s.held.ripen(h)
+		s.replay.push(place(h.Base))
 	}
 }
 
@@ -107,18 +138,21 @@ func (s *shared) NackAll(id ConsumerID) {
 func (s *shared) release(m *member, raise int32) {
 	for i := s.held.head; i < len(s.held.items) && m.pending > 0; i++ {
 		if h := &s.held.items[i]; h.owner == m {
-			s.put(h, raise)
+			s.put(h, raise, 0)
 		}
 	}
 }
 
-func (s *shared) put(h *held, raise int32) {
+// put takes h from its owner, for redelivery now (0) or from at on.
+func (s *shared) put(h *held, raise int32, at int64) {
 	h.attempt += raise
-	s.held.take(h)
-	s.replay.push(h.Base)
+	s.held.take(h, at)
+	if at == 0 {
+		s.replay.push(place(h.Base))
+	}
 }
 
-func (s *shared) InFlight() int { return int(s.held.messages - s.held.waiting) }
+func (s *shared) InFlight() int { return int(s.held.messages - s.held.waiting - s.held.delayed) }
 
 // Want leaves room for what waits already: redelivery comes first.
 func (s *shared) Want() int {
@@ -166,7 +200,9 @@ func (s *shared) Ready() Ready {
 		}
 		s.round(level, min(max(waiting/able, 1), turnMost))
 	}
-	return s.end()
+	r := s.end()
+	r.Wake = s.held.wake()
+	return r
 }
 
 // round gives each ready member of a level one turn of so many entries, beginning after the one who had the last.
@@ -184,18 +220,26 @@ func (s *shared) round(l *level, entries int) {
 // give hands m the next entry: the lowest that waits for redelivery, else what was read. False: it is acknowledged by now.
 func (s *shared) give(m *member) bool {
 	if len(s.replay) > 0 {
-		h := s.held.at(s.replay.pop())
+		h := s.held.at(core.Offset(s.replay.pop()))
 		if h == nil {
 			return false
 		}
 		s.held.give(h, m)
+		s.limit(h, m)
 		s.hand(m, h.Entry, h.attempt, h.left)
 	} else {
 		w := s.queue.pop()
-		s.held.push(held{Entry: w.Entry, owner: m, left: w.left})
+		s.limit(s.held.push(held{Entry: w.Entry, owner: m, left: w.left}), m)
 		m.pending += w.left
 		s.hand(m, w.Entry, 0, w.left)
 	}
 	s.members.served(m)
 	return true
+}
+
+// limit sets until when m may hold h.
+func (s *shared) limit(h *held, m *member) {
+	if m.Timeout > 0 {
+		s.held.alarm(h, s.now+m.Timeout)
+	}
 }

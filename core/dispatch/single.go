@@ -10,15 +10,19 @@ import (
 
 // single serves one active member: the only one (exclusive) or the chosen one (failover). It remembers no deliveries: they
 // are what lies unacknowledged between the mark and sent. Whenever another member becomes active it rewinds, so that the
-// unacknowledged tail goes out again in its order.
-// Spec: Pulsar PersistentDispatcherSingleActiveConsumer
+// unacknowledged tail goes out again in its order. While the predecessor is connected its acks may be on their way, so the
+// hand-over waits for them, for Grace at most.
+// Spec: Pulsar PersistentDispatcherSingleActiveConsumer; activeConsumerFailoverDelayTimeMillis
 type single struct {
 	feed
 	exclusive bool
 	place     Placement
-	members   []*member // by priority, then name, then time of joining
-	active    *member   // nil: nobody is there
-	sent      core.Offset
+	members   []*member   // by priority, then name, then time of joining
+	active    *member     // nil: nobody is there
+	heir      *member     // takes over from active, which holds the tail; nil: nobody is about to
+	sent      core.Offset // end of what was handed out since the last rewind
+	until     int64       // when the heir takes over at the latest
+	pause     int64       // when a delayed nack lets reading go on; 0: there is none
 }
 
 func newSingle(exclusive bool, p Placement, cur core.Cursor) *single {
@@ -43,6 +47,7 @@ func (s *single) Join(c Consumer) error {
 	return nil
 }
 
+// Leave of the active member hands over at once: no acks of its will follow.
 func (s *single) Leave(id ConsumerID) {
 	if i := s.indexOf(id); i >= 0 {
 		s.members = slices.Delete(s.members, i, i+1)
@@ -55,16 +60,40 @@ func (s *single) indexOf(id ConsumerID) int {
 }
 
 // elect chooses again after each join and leave. There is no stickiness: a newcomer may take over from a healthy member.
+// Who is chosen again during its own hand-over goes on as if nothing had been.
 // Spec: Pulsar AbstractDispatcherSingleActiveConsumer.pickAndScheduleActiveConsumer
 func (s *single) elect() {
 	chosen := choose(s.members, s.place)
-	if chosen == s.active {
-		return
+	switch {
+	case chosen == s.active:
+		s.heir = nil
+	case s.place.Grace > 0 && s.InFlight() > 0 && s.active != nil && s.indexOf(s.active.ID) >= 0:
+		if s.heir == nil {
+			s.until = s.now + s.place.Grace
+		}
+		s.heir = chosen
+	default:
+		s.handOver(chosen)
 	}
-	s.active = chosen
+}
+
+// handOver makes m the active member: it starts with the unacknowledged tail, and everybody is told.
+func (s *single) handOver(m *member) {
+	s.active, s.heir, s.pause = m, nil, 0
 	s.rewind()
 	for _, m := range s.members {
 		m.tell = true
+	}
+}
+
+// Expire ends a hand-over that waited long enough, or has nothing to wait for any more.
+func (s *single) Expire(now int64) {
+	s.tick(now)
+	if s.heir != nil && (s.now >= s.until || s.InFlight() == 0) {
+		s.handOver(s.heir)
+	}
+	if s.pause <= s.now {
+		s.pause = 0
 	}
 }
 
@@ -75,11 +104,14 @@ func (s *single) rewind() {
 
 func (s *single) Reset(cur core.Cursor) {
 	s.feed.reset(cur)
-	s.sent = s.read
+	s.sent, s.pause = s.read, 0
 }
 
+// resting tells whether nothing is to be handed out, whatever credit there is.
+func (s *single) resting() bool { return s.active == nil || s.heir != nil || s.pause > s.now }
+
 func (s *single) Want() int {
-	if s.active == nil || s.tooManyHoles() {
+	if s.resting() || s.tooManyHoles() {
 		return 0
 	}
 	return int(max(0, min(s.active.Account.Permits, lookAhead)-s.queue.messages))
@@ -95,11 +127,15 @@ func (s *single) Skip(r core.Range)                      { s.skip(r) }
 func (s *single) Ack(_ ConsumerID, r core.Range)         { s.ack(r) }
 func (s *single) AckThrough(_ ConsumerID, n core.Offset) { s.ack(core.Range{From: s.cur.Next, To: n}) }
 
-// Nack rewinds: order is kept, so what came after base comes again as well.
+// Nack rewinds: order is kept, so what came after base comes again as well, and all of it waits until at.
 // Spec: Pulsar CommandRedeliverUnacknowledgedMessages on Exclusive and Failover: by the active consumer only
-func (s *single) Nack(id ConsumerID, base core.Offset) {
-	if base < s.sent {
-		s.NackAll(id)
+func (s *single) Nack(id ConsumerID, base core.Offset, at int64) {
+	if base >= s.sent || s.active == nil || s.active.ID != id {
+		return
+	}
+	s.rewind()
+	if at > s.now {
+		s.pause = at
 	}
 }
 
@@ -109,18 +145,31 @@ func (s *single) NackAll(id ConsumerID) {
 	}
 }
 
+// Hold does nothing: what the active member holds is not taken back while it is there.
+func (s *single) Hold(ConsumerID, core.Offset, int64) {}
+
 func (s *single) Ready() Ready {
 	s.begin()
 	s.notify()
-	for s.active != nil && s.active.Account.Permits > 0 && s.queue.len() > 0 {
+	for !s.resting() && s.active.Account.Permits > 0 && s.queue.len() > 0 {
 		w := s.queue.pop()
 		s.hand(s.active, w.Entry, 0, w.left) // Spec: Pulsar redelivery_count is 0 for Exclusive and Failover
 		s.sent = w.end()
 	}
-	return s.end()
+	r := s.end()
+	if s.heir != nil {
+		r.Wake = s.until
+	} else {
+		r.Wake = s.pause
+	}
+	return r
 }
 
+// notify tells each member once whether it is active; during a hand-over nobody, since that is about to change.
 func (s *single) notify() {
+	if s.heir != nil {
+		return
+	}
 	for _, m := range s.members {
 		if m.tell && !s.exclusive {
 			s.notices = append(s.notices, Notice{To: m.ID, Active: m == s.active})

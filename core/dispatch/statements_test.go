@@ -190,7 +190,9 @@ func TestJoinRefusesNonsense(t *testing.T) {
 			t.Errorf("%s, twice: %v", mode, err)
 		}
 		s.Leave(7)
-		s.Nack(7, 3)
+		s.Nack(7, 3, 0)
+		s.Hold(7, 3, 9)
+		s.Expire(5)
 		s.NackAll(7)
 		s.Ack(7, core.Range{From: 5, To: 2})
 		if want := s.Want(); want != 0 {

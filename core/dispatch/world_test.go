@@ -32,7 +32,12 @@ func (w *world) command(words []string) []string {
 			w.states[i].Reset(core.Cursor{Next: r.From})
 		}
 	case "join":
-		return w.join(args[0], number(o["priority"]), number(o["permits"]))
+		return w.join(args[0], o)
+	case "after":
+		w.now += millis(args[0])
+		for _, s := range w.states {
+			s.Expire(w.now)
+		}
 	case "restart":
 		w.restart()
 	case "show", "owners", "count":
@@ -45,8 +50,11 @@ func (w *world) command(words []string) []string {
 	return nil
 }
 
-func (w *world) join(name string, priority, permits int) []string {
-	c := Consumer{ConsumerID(len(w.names) + 1), name, priority, &Account{int64(permits)}}
+func (w *world) join(name string, o map[string]string) []string {
+	c := Consumer{
+		ID: ConsumerID(len(w.names) + 1), Name: name, Priority: number(o["priority"]),
+		Account: &Account{int64(number(o["permits"]))}, Timeout: millis(o["timeout"]),
+	}
 	w.names[c.ID] = name
 	for _, s := range w.states {
 		if err := s.Join(c); errors.Is(err, core.ErrBusy) {
@@ -72,6 +80,10 @@ func (w *world) member(verb string, args []string) {
 	if verb == "leave" {
 		delete(w.here, c.Name)
 	}
+	o, later := options(args), int64(0)
+	if d, ok := o["in"]; ok {
+		later = w.now + millis(d)
+	}
 	for i, s := range w.states {
 		at, r := 0, core.Range{}
 		if len(args) > 1 {
@@ -88,7 +100,9 @@ func (w *world) member(verb string, args []string) {
 		case verb == "ack-through":
 			s.AckThrough(c.ID, r.To)
 		case verb == "nack":
-			s.Nack(c.ID, r.From)
+			s.Nack(c.ID, r.From, later)
+		case verb == "hold":
+			s.Hold(c.ID, r.From, later)
 		default:
 			w.t.Fatalf("unknown command %s", verb)
 		}

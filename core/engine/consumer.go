@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -20,6 +21,7 @@ type Member struct {
 	Mode       core.Mode
 	Partitions []int32                // nil: all of the topic
 	Filter     func(*core.Entry) bool // nil: all; what it refuses is acknowledged for the group. Called by runners
+	AckTimeout time.Duration          // shared: what it holds unacknowledged for so long goes to others; 0: never
 	Sink       Sink
 }
 
@@ -215,6 +217,21 @@ func (c *Consumer) AckThrough(partition int32, next core.Offset) {
 // Nack asks for an entry that the consumer holds to be delivered again.
 func (c *Consumer) Nack(partition int32, base core.Offset) {
 	c.post(input{kind: inputNack, partition: partition, a: base})
+}
+
+// NackAfter asks for it to be delivered again after a delay. In exclusive and failover groups all that follows it waits too.
+func (c *Consumer) NackAfter(partition int32, base core.Offset, d time.Duration) {
+	c.post(input{kind: inputNack, partition: partition, a: base, b: c.group.topic.eng.now().Add(d).UnixMilli()})
+}
+
+// Hold lets the consumer hold an entry that it has for so long from now on, instead of its AckTimeout; 0: as long as it is
+// connected. Nobody else gets the entry before. Only shared groups take anything back.
+func (c *Consumer) Hold(partition int32, base core.Offset, d time.Duration) {
+	in := input{kind: inputHold, partition: partition, a: base}
+	if d > 0 {
+		in.b = c.group.topic.eng.now().Add(d).UnixMilli()
+	}
+	c.post(in)
 }
 
 // NackAll asks for everything that the consumer holds.

@@ -28,19 +28,20 @@ type Defaults struct {
 
 // Config is what an engine is made of. Journals and Meta are required.
 type Config struct {
-	Journals   journal.Store
-	Meta       meta.Store
-	Decoders   map[core.Format]core.Decoder // FormatNeutral is known
-	Defaults   Defaults
-	Slots      int              // journals per set; default 1
-	Window     time.Duration    // how long open-loop traffic waits for company; default 1 ms
-	TailBytes  int64            // memory for recent blocks, all logs together; default 64 MiB
-	SaveEvery  time.Duration    // metadata tick; default 500 ms
-	TrimFloor  time.Duration    // consumed data stays at least this long; default 10 min
-	MaxMessage int              // bytes of an entry; default 5 MiB and some
-	Now        func() time.Time // default time.Now; the wall clock of retention, locks and expiry
-	Log        *slog.Logger
-	Registerer prometheus.Registerer // nil: metrics are kept but not exported
+	Journals      journal.Store
+	Meta          meta.Store
+	Decoders      map[core.Format]core.Decoder // FormatNeutral is known
+	Defaults      Defaults
+	Slots         int              // journals per set; default 1
+	Window        time.Duration    // how long open-loop traffic waits for company; default 1 ms
+	TailBytes     int64            // memory for recent blocks, all logs together; default 64 MiB
+	SaveEvery     time.Duration    // metadata tick; default 500 ms
+	TrimFloor     time.Duration    // consumed data stays at least this long; default 10 min
+	FailoverGrace time.Duration    // for late acks of a connected predecessor; default 1 s, negative: none
+	MaxMessage    int              // bytes of an entry; default 5 MiB and some
+	Now           func() time.Time // default time.Now; the wall clock of retention, locks and expiry
+	Log           *slog.Logger
+	Registerer    prometheus.Registerer // nil: metrics are kept but not exported
 }
 
 func (c *Config) setDefaults() {
@@ -49,6 +50,7 @@ func (c *Config) setDefaults() {
 	c.TailBytes = cmp.Or(c.TailBytes, 64<<20)
 	c.SaveEvery = cmp.Or(c.SaveEvery, 500*time.Millisecond)
 	c.TrimFloor = cmp.Or(c.TrimFloor, 10*time.Minute)
+	c.FailoverGrace = cmp.Or(c.FailoverGrace, time.Second)
 	c.MaxMessage = cmp.Or(c.MaxMessage, 6<<20)
 	c.Defaults.Tenant = cmp.Or(c.Defaults.Tenant, "public")
 	c.Defaults.Namespace = cmp.Or(c.Defaults.Namespace, "default")

@@ -15,6 +15,7 @@ const (
 	inputAckThrough
 	inputNack
 	inputNackAll
+	inputHold
 )
 
 // input is something that a runner is told.

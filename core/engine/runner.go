@@ -29,6 +29,7 @@ type runner struct {
 	filter func(*core.Entry) bool
 	whose  dispatch.Turn // shared mode: whose turn it is, over all partitions
 	turn   int           // which partition is first in a round; -1: end
+	now    int64         // unix ms, as the states were told last
 }
 
 type runnerPart struct {
@@ -41,6 +42,7 @@ type runnerPart struct {
 	changed bool         // the cursor, since the last snapshot
 	copied  time.Time
 	failed  error // of reading; logged once
+	wake    int64 // unix ms: when the state has something due; 0: never
 }
 
 // seat is a consumer in a runner.
@@ -81,7 +83,10 @@ func (r *runner) adopt(gp *groupPart, mode core.Mode) error {
 	gp.mu.Lock()
 	defer gp.mu.Unlock()
 	t := r.group.topic
-	at := dispatch.Placement{Partition: gp.p.index, Partitioned: t.partitioned, Topic: t.name.String(), Turn: &r.whose}
+	at := dispatch.Placement{
+		Partition: gp.p.index, Partitioned: t.partitioned, Topic: t.name.String(), Turn: &r.whose,
+		Grace: t.eng.cfg.FailoverGrace.Milliseconds(),
+	}
 	s, err := dispatch.New(mode, at, gp.mu.cursor.Clone())
 	if err != nil {
 		return err
@@ -129,19 +134,46 @@ func (r *runner) run(ctx context.Context) {
 		case <-ctx.Done():
 			r.turn = -1
 		}
+		r.expire()
 		r.retry()
 		r.drain()
 		for r.turn >= 0 && r.round(ctx) {
 			r.drain()
 		}
-		switch {
-		case r.snapshot(false):
-			timer.Reset(snapshotEvery)
-		case r.stuck():
-			timer.Reset(retryEvery)
+		if d := r.rest(r.snapshot(false)); d > 0 {
+			timer.Reset(d)
 		}
 	}
 	r.finish()
+}
+
+// expire tells the states what time it is.
+func (r *runner) expire() {
+	r.now = r.log.eng.now().UnixMilli()
+	for _, rp := range r.parts {
+		rp.state.Expire(r.now)
+	}
+}
+
+// rest is how long the runner may sleep if nobody wakes it; 0: for ever.
+func (r *runner) rest(unsaved bool) (d time.Duration) {
+	soonest := func(t time.Duration) {
+		if d == 0 || t < d {
+			d = t
+		}
+	}
+	if unsaved {
+		soonest(snapshotEvery)
+	}
+	if r.stuck() {
+		soonest(retryEvery)
+	}
+	for _, rp := range r.parts {
+		if rp.wake != 0 {
+			soonest(max(time.Millisecond, time.Duration(rp.wake-r.now)*time.Millisecond))
+		}
+	}
+	return d
 }
 
 func (r *runner) unwatch() {
@@ -192,9 +224,17 @@ func (rp *runnerPart) apply(in input) {
 	case inputAckThrough:
 		rp.state.AckThrough(in.consumer, min(in.a, end))
 	case inputNack:
-		rp.state.Nack(in.consumer, in.a)
+		rp.state.Nack(in.consumer, in.a, in.b)
+	case inputHold:
+		rp.state.Hold(in.consumer, in.a, in.b)
 	case inputCall, inputNackAll: // for the whole runner
 	}
+}
+
+// consumer is what the states know of the one who sits here.
+func (s *seat) consumer() dispatch.Consumer {
+	m := &s.c.member
+	return dispatch.Consumer{ID: s.c.id, Name: m.Name, Priority: m.Priority, Account: &s.account, Timeout: m.AckTimeout.Milliseconds()}
 }
 
 func (r *runner) join(s *seat) error {

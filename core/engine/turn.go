@@ -27,6 +27,7 @@ func (r *runner) round(ctx context.Context) (more bool) {
 	for _, s := range r.order {
 		s.account.Permits += s.c.credit.Swap(0)
 	}
+	r.expire()
 	r.mail.give(true)
 	for i := range r.parts {
 		rp := r.parts[(i+r.turn)%len(r.parts)]
@@ -78,6 +79,7 @@ func (r *runner) serve(ctx context.Context, rp *runnerPart) (more bool) {
 		more = r.feed(ctx, rp, want)
 	}
 	ready := rp.state.Ready()
+	rp.wake = ready.Wake
 	for _, n := range ready.Notices {
 		if s := r.seats[n.To]; s != nil {
 			s.c.member.Sink.Active(rp.gp.p.index, n.Active)
@@ -140,13 +142,12 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 		return false
 	}
 	rp.failed = nil
-	now := r.log.eng.now().UnixMilli()
 	for i := range es {
 		e := &es[i]
 		if at := rp.state.Next(); e.Base > at { // offsets that were given and lost
 			rp.state.Skip(core.Range{From: at, To: e.Base})
 		}
-		if e.Expiry != 0 && e.Expiry <= now || r.filter != nil && !r.filter(e) {
+		if e.Expiry != 0 && e.Expiry <= r.now || r.filter != nil && !r.filter(e) {
 			rp.state.Skip(core.Range{From: max(e.Base, next), To: e.End()})
 			continue
 		}
@@ -194,7 +195,7 @@ func (r *runner) retry() {
 			continue
 		}
 		for _, m := range rp.missed {
-			rp.state.Nack(m.to, m.base)
+			rp.state.Nack(m.to, m.base, 0)
 		}
 		rp.missed = rp.missed[:0]
 	}
