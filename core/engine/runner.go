@@ -262,8 +262,7 @@ func (r *runner) join(s *seat) error {
 }
 
 func (rp *runnerPart) join(s *seat) error {
-	m := &s.c.member
-	return rp.state.Join(dispatch.Consumer{ID: s.c.id, Name: m.Name, Priority: m.Priority, Account: &s.account})
+	return rp.state.Join(s.consumer())
 }
 
 // grow takes on the partitions that the topic got and the runner does not have yet.
