@@ -35,6 +35,7 @@ type Config struct {
 	Slots         int              // journals per set; default 1
 	Window        time.Duration    // how long open-loop traffic waits for company; default 1 ms
 	TailBytes     int64            // memory for recent blocks, all logs together; default 64 MiB
+	ColdBytes     int64            // memory for what catch-up readers share; default 16 MiB
 	SaveEvery     time.Duration    // metadata tick; default 500 ms
 	TrimFloor     time.Duration    // consumed data stays at least this long; default 10 min
 	FailoverGrace time.Duration    // for late acks of a connected predecessor; default 1 s, negative: none
@@ -48,6 +49,7 @@ func (c *Config) setDefaults() {
 	c.Slots = cmp.Or(c.Slots, 1)
 	c.Window = cmp.Or(c.Window, time.Millisecond)
 	c.TailBytes = cmp.Or(c.TailBytes, 64<<20)
+	c.ColdBytes = cmp.Or(c.ColdBytes, 16<<20)
 	c.SaveEvery = cmp.Or(c.SaveEvery, 500*time.Millisecond)
 	c.TrimFloor = cmp.Or(c.TrimFloor, 10*time.Minute)
 	c.FailoverGrace = cmp.Or(c.FailoverGrace, time.Second)
@@ -70,6 +72,7 @@ type Engine struct {
 	tasks    tasks
 	stamp    atomic.Uint64 // of the newest committed block
 	tail     atomic.Int64  // bytes held by all tail caches
+	cold     coldCache
 	captured chan struct{} // capacity 1: the checkpointer has something to do
 	meta     sync.Mutex    // one metadata transaction at a time, from what is read for it to what follows from it
 
@@ -94,6 +97,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("engine needs journals and metadata: %w", core.ErrInvalid)
 	}
 	e := &Engine{cfg: cfg, captured: make(chan struct{}, 1)}
+	e.cold.limit = cfg.ColdBytes
 	e.tasks.init()
 	e.tasks.start(e.checkpointer)
 	e.metrics = newMetrics(e, cfg.Registerer)

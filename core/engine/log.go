@@ -34,6 +34,7 @@ type log struct {
 	extents []journal.Extent
 	saved   meta.JournalRecord // as recovery found it
 	views   views
+	scanner scanner
 
 	buf struct {
 		sync.Mutex

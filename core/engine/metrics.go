@@ -17,6 +17,10 @@ type Metrics struct {
 	commitSeconds prometheus.Histogram
 	commitBytes   prometheus.Counter
 	commitCount   prometheus.Counter
+	coldReads     *prometheus.CounterVec // result
+	coldHits      prometheus.Counter
+	coldMisses    prometheus.Counter
+	scannedBytes  prometheus.Counter
 }
 
 func newMetrics(e *Engine, reg prometheus.Registerer) *Metrics {
@@ -37,8 +41,17 @@ func newMetrics(e *Engine, reg prometheus.Registerer) *Metrics {
 		commitCount: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "isthmus_commit_messages_total", Help: "Messages made durable."}),
 	}
+	m.coldReads = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "isthmus_cold_reads_total", Help: "Reads of what is older than the tail cache: hit when another reader's scan had brought it."}, []string{"result"})
+	m.coldHits, m.coldMisses = m.coldReads.WithLabelValues("hit"), m.coldReads.WithLabelValues("miss")
+	m.scannedBytes = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "isthmus_cold_scanned_bytes_total", Help: "Bytes that catch-up readers have brought from the journals."})
 	if reg != nil {
 		reg.MustRegister(m.Connections, m.Publishes, m.Deliveries, m.Dropped, m.commitSeconds, m.commitBytes, m.commitCount,
+			m.coldReads, m.scannedBytes,
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "isthmus_cold_cache_bytes", Help: "Memory that holds what catch-up readers have read lately."},
+				func() float64 { return float64(e.cold.bytes()) }),
 			&lagCollector{eng: e})
 	}
 	return m
@@ -48,6 +61,14 @@ func (m *Metrics) committed(d time.Duration, messages int64, size int) {
 	m.commitSeconds.Observe(d.Seconds())
 	m.commitBytes.Add(float64(size))
 	m.commitCount.Add(float64(messages))
+}
+
+func (m *Metrics) coldRead(hit bool) {
+	if hit {
+		m.coldHits.Inc()
+	} else {
+		m.coldMisses.Inc()
+	}
 }
 
 // maxSeries bounds the (topic, group) pairs that are named; what is beyond is summed up as "other".

@@ -19,6 +19,9 @@ type readRequest struct {
 	some       bool // one was added
 }
 
+// done tells that there is no more to take.
+func (r *readRequest) done() bool { return r.full() || r.from >= r.end }
+
 func (r *readRequest) full() bool { return len(r.entries) >= r.maxEntries || r.maxBytes <= 0 }
 
 // take adds the entries of an extent that end after r.from.
@@ -49,7 +52,7 @@ func (p *Partition) Health() error { return p.log.failure() }
 
 // Read returns committed entries from an offset on: whole ones, the first may begin before it; at least one if there is
 // any, and no more than the limits say. It is empty at the end, and ErrOffsetOutOfRange before the first retained offset.
-// Any goroutine may call it; recent entries come from memory, others from the journal.
+// Any goroutine may call it; recent entries come from memory, others through the cold cache.
 func (p *Partition) Read(ctx context.Context, from core.Offset, maxEntries, maxBytes int) ([]core.Entry, error) {
 	return p.AppendEntries(ctx, nil, from, maxEntries, maxBytes)
 }
@@ -58,7 +61,7 @@ func (p *Partition) Read(ctx context.Context, from core.Offset, maxEntries, maxB
 func (p *Partition) AppendEntries(ctx context.Context, dst []core.Entry, from core.Offset, maxEntries, maxBytes int) ([]core.Entry, error) {
 	first, end := p.Bounds()
 	if from < first {
-		return dst, fmt.Errorf("%s partition %d: offset %d, first is %d: %w", p.topic.name, p.index, from, first, core.ErrOffsetOutOfRange)
+		return dst, p.outOfRange(from, first)
 	}
 	if from >= end {
 		return dst, nil
@@ -66,43 +69,19 @@ func (p *Partition) AppendEntries(ctx context.Context, dst []core.Entry, from co
 	r := readRequest{from: from, end: end, entries: dst, maxEntries: len(dst) + max(maxEntries, 1), maxBytes: max(maxBytes, 1)}
 	ok, err := p.readTail(&r)
 	if !ok && err == nil {
-		err = p.readJournal(ctx, &r)
+		err = p.readCold(ctx, &r)
 	}
 	if err != nil {
 		return dst, fmt.Errorf("read %s partition %d at offset %d: %w", p.topic.name, p.index, from, err)
 	}
+	if first = p.first.Load(); from < first && (!r.some || r.entries[len(dst)].Base > from) { // trimmed under the reader
+		return dst, p.outOfRange(from, first)
+	}
 	return r.entries, nil
 }
 
-func (p *Partition) readJournal(ctx context.Context, r *readRequest) error {
-	l := p.log
-	l.tail.RLock()
-	seq := l.marked(p.number, r.from)
-	l.tail.RUnlock()
-	hint := journal.Hint{Partition: p.number, HasPartition: true, From: r.from}
-	for rec, err := range l.journal.Read(ctx, seq, hint) {
-		if err != nil {
-			return err
-		}
-		b, err := journal.Header(rec.Block) // the journal has checked the CRC
-		if err != nil {
-			return err
-		}
-		for x := range b.Of(p.number) {
-			if x.Next() <= r.from || r.full() {
-				continue
-			}
-			// The record's bytes are gone at the next step; entries live on.
-			data := append([]byte(nil), x.Data...)
-			if err := r.take(tailExtent{x.First, x.Next(), b.Time, data}); err != nil {
-				return err
-			}
-		}
-		if r.full() || r.from >= r.end {
-			return nil
-		}
-	}
-	return nil
+func (p *Partition) outOfRange(from, first core.Offset) error {
+	return fmt.Errorf("%s partition %d: offset %d, first is %d: %w", p.topic.name, p.index, from, first, core.ErrOffsetOutOfRange)
 }
 
 // OffsetAt returns the offset of the first message that was committed at or after a time in unix ms: the first retained

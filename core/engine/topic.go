@@ -49,6 +49,7 @@ type Partition struct {
 	first     atomic.Int64
 	committed atomic.Int64 // offset after the last visible message
 	tail      []tailExtent // recent extents, oldest first
+	cold      coldPlace
 	watch     watchers
 }
 

@@ -32,7 +32,7 @@ type Journal interface {
 
 	// Read yields the blocks from Seq from on (or from the first one that is left) in order, up to
 	// the end as it was when Read was called, or further. It may be called by any goroutine, beside
-	// Append and Trim. Record.Block is valid until the next step. An error ends the sequence.
+	// Append and Trim. Record.Block is valid until the next step, or for ever with Hint.Keep. An error ends the sequence.
 	Read(ctx context.Context, from Seq, hint Hint) iter.Seq2[Record, error]
 
 	// Trim allows the journal to forget the blocks before the given Seq. It may keep more.
@@ -78,7 +78,11 @@ type Hint struct {
 	HasPartition bool
 	From         core.Offset // first offset wanted of Partition
 	Since        int64       // unix ms: blocks committed at or after
+	Keep         bool        // Record.Block stays valid for ever: the tenant reads into memory that it does not use again
 }
+
+// Skips tells whether some blocks may not matter.
+func (h Hint) Skips() bool { return h.HasPartition || h.Since != 0 }
 
 // Wants tells whether the block can matter to a reader with this hint.
 func (h Hint) Wants(b Block) bool {

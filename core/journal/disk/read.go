@@ -23,14 +23,16 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 // Read implements journal.Journal.
 func (j *Journal) Read(ctx context.Context, from journal.Seq, hint journal.Hint) iter.Seq2[journal.Record, error] {
 	return func(yield func(journal.Record, error) bool) {
-		buf := buffers.Get().(*[]byte)
 		r := reader{j: j, ctx: ctx, hint: hint, next: from, yield: yield}
-		r.window.buf = (*buf)[:0]
-		defer func() {
-			if *buf = r.window.buf; cap(*buf) <= keepChunk {
-				buffers.Put(buf)
-			}
-		}()
+		if !hint.Keep {
+			buf := buffers.Get().(*[]byte)
+			r.window.buf = (*buf)[:0]
+			defer func() {
+				if *buf = r.window.buf; cap(*buf) <= keepChunk {
+					buffers.Put(buf)
+				}
+			}()
+		}
 		err := r.run()
 		if err != nil {
 			yield(journal.Record{}, err)
@@ -107,7 +109,7 @@ func (r *reader) segment(v *view) error {
 		return err
 	}
 	defer f.Close()
-	r.window = window{f: f, buf: r.window.buf[:0], chunk: readChunk, limit: v.end}
+	r.window = window{f: f, buf: r.window.buf[:0], chunk: readChunk, limit: v.end, keep: r.hint.Keep}
 	if err := r.index(v); err != nil {
 		return err
 	}
@@ -158,7 +160,7 @@ func (v *view) stretch(i int) (st stretch, end int64, next journal.Seq) {
 
 // stretch yields what is wanted of one stretch.
 func (r *reader) stretch(v *view, st stretch, end int64) error {
-	if r.hint != (journal.Hint{}) {
+	if r.hint.Skips() {
 		r.window.chunk = min(end-st.pos, readChunk) // a lone reader: what follows may not matter
 	}
 	for pos, seq := st.pos, st.seq; pos < end && seq < r.limit; seq++ {

@@ -21,6 +21,7 @@ func Run(t *testing.T, open func(t *testing.T) (store journal.Store, reopen func
 		{"Empty", testEmpty},
 		{"AppendRead", testAppendRead},
 		{"EarlyStop", testEarlyStop},
+		{"Keep", testKeep},
 		{"Invalid", testInvalid},
 		{"Names", testNames},
 		{"Hints", testHints},
@@ -78,6 +79,34 @@ func testEarlyStop(t *testing.T, s journal.Store, _ func() journal.Store) {
 		break
 	}
 	WantNumbered(t, j, 1, 10)
+}
+
+// What was asked to stay has not changed when all the rest was read.
+func testKeep(t *testing.T, s journal.Store, _ func() journal.Store) {
+	j := Open(t, s, "j", 1, 0)
+	var want [][]byte
+	for i := range 200 { // small ones and such as no reader's buffer holds
+		b := Block(int64(i), 1, int64(i), 100+i%7*97_000)
+		want = append(want, b)
+		if _, err := j.Append(context.Background(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got [][]byte
+	for r, err := range j.Read(context.Background(), 1, journal.Hint{Keep: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, r.Block)
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d blocks of %d", len(got), len(want))
+	}
+	for i := range want {
+		if !bytes.Equal(got[i], want[i]) {
+			t.Fatalf("block %d has changed", i+1)
+		}
+	}
 }
 
 // A block that no reader could parse must not get in.
