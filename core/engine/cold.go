@@ -27,8 +27,8 @@ type coldPart struct {
 	extents   []tailExtent // in order
 }
 
-// place is where a reader goes on: no block before seq has anything of the partition at or after offset.
-type place struct {
+// bookmark is where a reader goes on: no block before seq has anything of the partition at or after offset.
+type bookmark struct {
 	offset core.Offset
 	seq    journal.Seq
 }
@@ -49,7 +49,7 @@ type coldCache struct {
 // coldPlace is what the cache knows of a partition. Guarded by the cache's mutex.
 type coldPlace struct {
 	parts  []*coldPart // the newest last
-	places []place
+	places []bookmark
 	next   int // which place is forgotten next
 }
 
@@ -76,7 +76,7 @@ func (c *coldCache) add(run *coldRun, next journal.Seq) {
 		if x.end > x.from {
 			x.partition.cold.parts = append(x.partition.cold.parts, x)
 		}
-		x.partition.cold.goOn(x.from, place{x.end, next})
+		x.partition.cold.goOn(x.from, bookmark{x.end, next})
 	}
 	c.link(run)
 	c.mu.bytes += run.bytes
@@ -86,7 +86,7 @@ func (c *coldCache) add(run *coldRun, next journal.Seq) {
 }
 
 // goOn notes a place; it takes that of the reader who stood at from.
-func (c *coldPlace) goOn(from core.Offset, to place) {
+func (c *coldPlace) goOn(from core.Offset, to bookmark) {
 	for i := range c.places {
 		if o := c.places[i].offset; o == from || o == to.offset {
 			c.places[i] = to
