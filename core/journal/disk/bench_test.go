@@ -18,7 +18,7 @@ import (
 // file, as a log without pre-allocation does, and once over bytes written before, the best that there
 // is. It reports the medians, in microseconds; ns/op is one turn of all three.
 func BenchmarkAppend(b *testing.B) {
-	for _, size := range []int{128, 1 << 10, 4 << 10, 16 << 10, 64 << 10} {
+	for _, size := range []int{128, 4 << 10, 64 << 10, 192 << 10, 256 << 10, 1 << 20} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) { benchAppend(b, size) })
 	}
 }

@@ -1,12 +1,12 @@
-// Package disk is the default tenant of the durability seam. Append is one pwrite and one fdatasync
-// into a pre-allocated segment; three words: a segment is one file of the log, its generation tells its
+// Package disk is the default tenant of the durability seam. Append is one pwritev and one fdatasync
+// into a segment that is allocated and, where that pays, written before; three words: a segment is one file of the log, its generation tells its
 // records from stale bytes of the file's earlier life, the fence holds the highest epoch. Whoever
 // has the writer (writer.go) owns the end of the log; readers use pread and never wait for it.
 //
 //	DIR/<name, escaped>/   one directory per journal
 //	  fence                magic, epoch, CRC; written before an Open succeeds
 //	  <Seq, 20 digits>.seg the log: header | records | index | … | footer in the last 64 bytes
-//	  <Seq>.free, *.tmp    waiting to be recycled (at most two); half made (removed by Open)
+//	  <Seq>.free, *.tmp    waiting to be recycled (at most two); not in use yet (removed by Open and Close)
 //	  *.view               checkpoints of what others derive from the journal (checkpoint.go)
 //
 //	record   CRC32C, length, Seq, generation, block, zeros to a multiple of 8
@@ -18,6 +18,12 @@
 // Not obvious: nothing is cut that the caller knew to be durable, nor in mode Fsync before a whole
 // record; everything wrong is a journal.Damage. Open writes unconfirmed records again, since after a
 // failed fsync the page cache shows what the disk lacks. Such a failure is final; only Open helps.
+//
+// In the background, and only while somebody appends: the last segment but one gets its index and footer,
+// and the next one gets ready in step with the one in use (ahead.go). Both are short tasks that Append
+// starts and Close waits for; an idle journal has no goroutine, timer or open file but the segment's.
+// So a journal takes, beyond its records, the rest of the open segment, at most one of the next size once
+// the open one is half full, and at most two to be recycled: 1 MiB while quiet, 256 MiB at most.
 //
 // Not supported: repairing damage, thinning a sealed segment, a lock against other processes, Windows.
 package disk

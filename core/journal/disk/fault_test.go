@@ -107,6 +107,14 @@ func (f *faultFile) WriteAt(b []byte, off int64) (int, error) {
 	return f.File.WriteAt(b, off)
 }
 
+func (f *faultFile) WriteVAt(parts [][]byte, off int64) (int, error) {
+	if err := f.fs.ask("write", f.path); err != nil {
+		n, _ := f.File.WriteAt(parts[0], off)
+		return n, err
+	}
+	return f.File.WriteVAt(parts, off)
+}
+
 func (f *faultFile) Allocate(size int64) error {
 	if err := f.fs.ask("allocate", f.path); err != nil {
 		return err

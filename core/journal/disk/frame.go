@@ -23,19 +23,23 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func frameSize(block int) int64 { return int64(frameHeader+block+7) &^ 7 }
 
+// putFrame makes the header of a record; what follows are the block and the padding.
+func putFrame(h *[frameHeader]byte, generation uint64, seq journal.Seq, block []byte) (padding []byte) {
+	binary.LittleEndian.PutUint32(h[4:], uint32(len(block)))
+	binary.LittleEndian.PutUint64(h[8:], uint64(seq))
+	binary.LittleEndian.PutUint64(h[16:], generation)
+	padding = zeros[:frameSize(len(block))-int64(frameHeader+len(block))]
+	crc := crc32.Update(crc32.Checksum(h[4:], castagnoli), castagnoli, block)
+	binary.LittleEndian.PutUint32(h[:], crc32.Update(crc, castagnoli, padding))
+	return padding
+}
+
 func appendFrame(dst []byte, generation uint64, seq journal.Seq, block []byte) []byte {
-	start := len(dst)
-	dst = append(dst, 0, 0, 0, 0)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(block)))
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(seq))
-	dst = binary.LittleEndian.AppendUint64(dst, generation)
+	var h [frameHeader]byte
+	padding := putFrame(&h, generation, seq, block)
+	dst = append(dst, h[:]...)
 	dst = append(dst, block...)
-	for (len(dst)-start)%8 != 0 {
-		dst = append(dst, 0)
-	}
-	f := dst[start:]
-	binary.LittleEndian.PutUint32(f, crc32.Checksum(f[4:], castagnoli))
-	return dst
+	return append(dst, padding...)
 }
 
 // frame is the header of a record as found; nothing in it is trusted yet.

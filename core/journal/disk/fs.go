@@ -21,6 +21,7 @@ type FS interface {
 type File interface {
 	io.ReaderAt
 	io.WriterAt
+	WriteVAt(parts [][]byte, off int64) (int, error) // as WriteAt of all parts joined
 	io.Closer
 	Size() (int64, error)
 	Allocate(size int64) error // reserves the space and sets the size
@@ -71,6 +72,25 @@ func (osFS) SyncDir(dir string) error {
 }
 
 type osFile struct{ *os.File }
+
+func (f osFile) WriteVAt(parts [][]byte, off int64) (int, error) { return writeV(f.File, parts, off) }
+
+// writeParts writes what is left of parts after done bytes.
+func writeParts(f io.WriterAt, parts [][]byte, off int64, done int) (n int, err error) {
+	for _, p := range parts {
+		if skip := min(done-n, len(p)); skip > 0 {
+			n += skip
+			p = p[skip:]
+		}
+		if len(p) > 0 {
+			m, err := f.WriteAt(p, off+int64(n))
+			if n += m; err != nil {
+				return n, err
+			}
+		}
+	}
+	return n, nil
+}
 
 func (f osFile) Size() (int64, error) {
 	st, err := f.Stat()

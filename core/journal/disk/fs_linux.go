@@ -16,6 +16,15 @@ func datasync(f *os.File) error {
 	}
 }
 
+// writeV is one pwritev. What it did not write, as it may for a reason that a plain write names, goes part by part.
+func writeV(f *os.File, parts [][]byte, off int64) (int, error) {
+	n, err := unix.Pwritev(int(f.Fd()), parts, off)
+	if err != nil {
+		n = 0
+	}
+	return writeParts(f, parts, off, n)
+}
+
 func allocate(f *os.File, size int64) error {
 	for {
 		err := unix.Fallocate(int(f.Fd()), 0, 0, size)

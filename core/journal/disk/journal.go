@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sort"
 	"sync"
+	"time"
 
 	"isthmus/core"
 	"isthmus/core/journal"
@@ -20,15 +21,18 @@ type Journal struct {
 	dir   string
 	epoch uint64
 
-	writer   chan *writer  // one place: the writer, when nobody has it
-	trimming chan struct{} // held while segments are being dropped
-	gone     chan struct{} // closed when no Append can succeed any more
+	writer   chan *writer   // one place: the writer, when nobody has it
+	trimming chan struct{}  // held while segments are being dropped
+	gone     chan struct{}  // closed when no Append can succeed any more
+	sealing  chan struct{}  // held while a segment that is full gets its index and footer
+	ahead    chan *ahead    // one place: the next segment's file, when nobody works at it
+	tasks    sync.WaitGroup // background work; begun only by whoever has the writer
 	flusher  flusher
 
 	mu struct {
 		sync.Mutex
 		segments []*segment // a chain; the last one is never dropped
-		free     []string
+		free     []freeFile
 		next     journal.Seq
 		cause    error // why no Append succeeds any more
 		unread   error // why no Read does
@@ -41,8 +45,10 @@ func newJournal(s *Store, name, dir string, epoch uint64, r *recovery) *Journal 
 	j := &Journal{
 		store: s, opt: s.opt, name: name, dir: dir, epoch: epoch,
 		writer: make(chan *writer, 1), trimming: make(chan struct{}, 1), gone: make(chan struct{}),
+		sealing: make(chan struct{}, 1), ahead: make(chan *ahead, 1),
 	}
-	w := &writer{size: s.opt.SegmentMin, next: 1}
+	w := &writer{size: s.opt.SegmentMin, next: 1, begun: time.Now()}
+	j.ahead <- &ahead{}
 	j.mu.segments, j.mu.free = r.segments, r.free
 	if n := len(r.segments); n > 0 {
 		last := r.segments[n-1]
@@ -162,14 +168,17 @@ func (j *Journal) end(cause error) error {
 	w := <-j.writer
 	defer func() { j.writer <- w }()
 	j.disarm()
+	j.tasks.Wait()
+	a := <-j.ahead
+	err := a.drop(j.opt.FS)
+	j.ahead <- a
 	if w.file == nil {
-		return nil
+		return err
 	}
 	<-j.flusher.file
 	defer func() { j.flusher.file <- nil }()
-	var err error
 	if j.opt.Sync == Interval && !failed {
-		err = w.file.Sync()
+		err = errors.Join(err, w.file.Sync())
 	}
 	err = errors.Join(err, w.file.Close())
 	w.file, w.seg = nil, nil

@@ -31,6 +31,9 @@ const (
 	freeSegments    = 2 // kept for recycling; what is trimmed beyond that is deleted
 )
 
+// reusable tells whether a file of this size can be a segment once more.
+func (o Options) reusable(size int64) bool { return size >= o.SegmentMin && size <= o.SegmentMax }
+
 func (o Options) withDefaults() (Options, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

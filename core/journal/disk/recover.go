@@ -20,7 +20,7 @@ type recovery struct {
 	durable journal.Seq
 
 	segments []*segment
-	free     []string
+	free     []freeFile
 	file     File // of the last segment, when it is not sealed
 	index    *indexBuilder
 }
@@ -56,8 +56,8 @@ func (r *recovery) list() (bases []journal.Seq, err error) {
 		path := filepath.Join(r.dir, name)
 		if base, ok := segmentBase(name); ok {
 			bases = append(bases, base)
-		} else if strings.HasSuffix(name, freeExt) && len(r.free) < freeSegments && r.reusable(path) {
-			r.free = append(r.free, path)
+		} else if size := r.freeSize(path); size > 0 && len(r.free) < freeSegments {
+			r.free = append(r.free, freeFile{path, size})
 		} else if strings.HasSuffix(name, freeExt) || strings.HasSuffix(name, tmpExt) {
 			if err := r.opt.FS.Remove(path); err != nil {
 				return nil, err
@@ -68,14 +68,20 @@ func (r *recovery) list() (bases []journal.Seq, err error) {
 	return bases, nil
 }
 
-func (r *recovery) reusable(path string) bool {
+// freeSize is the size of a file that can be recycled, 0 of any other.
+func (r *recovery) freeSize(path string) int64 {
+	if !strings.HasSuffix(path, freeExt) {
+		return 0
+	}
 	f, err := r.opt.FS.Open(path, false)
 	if err != nil {
-		return false
+		return 0
 	}
 	defer f.Close()
-	size, err := f.Size()
-	return err == nil && size == r.opt.SegmentMax
+	if size, err := f.Size(); err == nil && r.opt.reusable(size) {
+		return size
+	}
+	return 0
 }
 
 // segment takes the next file into the chain.

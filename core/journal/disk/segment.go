@@ -54,9 +54,9 @@ type segment struct {
 	dropped atomic.Bool            // trimmed: its file may be gone, or have another life
 }
 
-func segmentPath(dir string, base journal.Seq) string {
-	return filepath.Join(dir, fmt.Sprintf("%020d%s", base, segmentExt))
-}
+func segmentName(base journal.Seq) string { return fmt.Sprintf("%020d%s", base, segmentExt) }
+
+func segmentPath(dir string, base journal.Seq) string { return filepath.Join(dir, segmentName(base)) }
 
 func segmentBase(name string) (journal.Seq, bool) {
 	digits, ok := strings.CutSuffix(name, segmentExt)
@@ -141,49 +141,27 @@ func (s *segment) loadFooter(f File) error {
 	return nil
 }
 
-// createSegment puts a segment into place: a recycled file if there is one, else a new one. Its name
-// appears only when its header is durable, so a file of that name always has a good header.
-func createSegment(fsys FS, dir string, recycled string, base journal.Seq, capacity int64, epoch uint64) (*segment, File, error) {
+// createSegment puts a file into place as a segment. Its name appears only when its header is durable, so a file of that
+// name always has a good header.
+func createSegment(fsys FS, dir string, raw *rawFile, base journal.Seq, epoch uint64) (*segment, error) {
 	s := &segment{
-		path: segmentPath(dir, base), generation: rand.Uint64(), capacity: capacity,
+		path: segmentPath(dir, base), generation: rand.Uint64(), capacity: raw.size,
 		base: base, next: base, end: headerSize,
 	}
-	path, f, err := rawFile(fsys, s.path, recycled, capacity)
-	if err != nil {
-		return nil, nil, err
-	}
-	_, err = f.WriteAt(s.header(epoch), 0)
+	_, err := raw.file.WriteAt(s.header(epoch), 0)
 	if err == nil {
-		err = f.Sync()
+		err = raw.file.Sync()
 	}
 	if err == nil {
-		err = fsys.Rename(path, s.path)
+		err = fsys.Rename(raw.path, s.path)
 	}
 	if err == nil {
 		err = fsys.SyncDir(dir)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, raw.file.Close())
 	}
-	return s, f, nil
-}
-
-// rawFile opens a file of the given size that has no name in the log yet.
-func rawFile(fsys FS, path, recycled string, size int64) (string, File, error) {
-	if recycled != "" {
-		f, err := fsys.Open(recycled, true)
-		return recycled, f, err
-	}
-	path += tmpExt
-	f, err := fsys.Create(path)
-	if err != nil {
-		return "", nil, err
-	}
-	if err := f.Allocate(size); err != nil {
-		// A full disk must not get fuller by what could not be used.
-		return "", nil, errors.Join(err, f.Close(), fsys.Remove(path))
-	}
-	return path, f, nil
+	return s, nil
 }
 
 // seal writes index and footer; only the footer makes the segment a sealed one.
@@ -204,6 +182,19 @@ func (s *segment) seal(f File, b *indexBuilder) (indexLen int64, err error) {
 		return 0, err
 	}
 	return indexLen, f.Sync()
+}
+
+// seal seals a segment that is full, and lets readers know. The file is closed then, whatever happened.
+func (j *Journal) seal(s *segment, f File, b *indexBuilder) error {
+	n, err := s.seal(f, b)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	s.sealedBy(b, n)
+	j.mu.Unlock()
+	j.remember(s, &b.index)
+	return nil
 }
 
 // sealedBy notes what seal did.

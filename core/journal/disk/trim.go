@@ -9,7 +9,7 @@ import (
 	"isthmus/core/journal"
 )
 
-// Trim implements journal.Journal: whole segments, never the last one.
+// Trim implements journal.Journal: whole segments that are sealed, never the last one.
 func (j *Journal) Trim(ctx context.Context, before journal.Seq) error {
 	select {
 	case j.trimming <- struct{}{}:
@@ -34,7 +34,7 @@ func (j *Journal) Trim(ctx context.Context, before journal.Seq) error {
 func (j *Journal) detach(before journal.Seq) *segment {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.mu.segments) < 2 || j.mu.segments[0].next > before {
+	if len(j.mu.segments) < 2 || j.mu.segments[0].next > before || !j.mu.segments[0].sealed {
 		return nil
 	}
 	s := j.mu.segments[0]
@@ -63,7 +63,7 @@ func (j *Journal) discard(s *segment) error {
 	}
 	if free != "" {
 		j.mu.Lock()
-		j.mu.free = append(j.mu.free, free)
+		j.mu.free = append(j.mu.free, freeFile{free, s.capacity})
 		j.mu.Unlock()
 	}
 	return nil
@@ -72,7 +72,8 @@ func (j *Journal) discard(s *segment) error {
 // unlink takes the file out of the log. free is its new name, if it is kept.
 func (j *Journal) unlink(s *segment) (free string, err error) {
 	j.mu.Lock()
-	keep := s.capacity == j.opt.SegmentMax && len(j.mu.free) < freeSegments
+	last := j.mu.segments[len(j.mu.segments)-1].capacity
+	keep := j.opt.reusable(s.capacity) && 2*s.capacity >= min(last, j.opt.SegmentMax) && len(j.mu.free) < freeSegments
 	j.mu.Unlock()
 	if keep {
 		free = filepath.Join(j.dir, fmt.Sprintf("%020d%s", s.base, freeExt))

@@ -1,7 +1,7 @@
 package disk
 
 import (
-	"errors"
+	"time"
 
 	"isthmus/core/journal"
 )
@@ -14,14 +14,21 @@ type writer struct {
 	index *indexBuilder
 	size  int64 // of the next segment
 	ready int64 // file bytes that were written at least once
-	frame []byte
+
+	head  [frameHeader]byte
+	parts [4][]byte
+	wrote int64         // size of the newest record
+	begun time.Time     // when the segment came into use
+	busy  time.Duration // spent writing and syncing since then
 }
 
-// prewriteChunk bytes of zeros go ahead of small records: to sync bytes in place costs half of what it
-// costs to sync ones that change the file's extents. From prewriteBelow on the bandwidth is worth more.
+// prewriteChunk bytes of zeros go ahead of small records, where the segment was not made ready in the background: to sync
+// bytes in place costs half of what it costs to sync ones that change the file's extents. From prewriteBelow on the
+// bandwidth is worth more.
 const (
 	prewriteChunk = 512 << 10
 	prewriteBelow = 64 << 10
+	pageSize      = 4 << 10
 )
 
 var zeros [prewriteChunk]byte
@@ -32,84 +39,95 @@ func (j *Journal) append(w *writer, b journal.Block) error {
 			return err
 		}
 	}
-	w.frame = appendFrame(w.frame[:0], w.seg.generation, w.next, b.Bytes())
-	if err := w.prewrite(w.seg.end + int64(len(w.frame))); err != nil {
+	begin := time.Now()
+	w.wrote = frameSize(len(b.Bytes()))
+	if err := w.write(b.Bytes()); err != nil {
 		return err
 	}
-	_, err := w.file.WriteAt(w.frame, w.seg.end)
-	if err == nil && j.opt.Sync == Fsync {
-		err = w.file.Sync()
+	if j.opt.Sync == Fsync {
+		if err := w.file.Sync(); err != nil {
+			return err
+		}
 	}
-	return err
+	w.busy += time.Since(begin)
+	return nil
 }
 
-// prewrite makes room behind pos, once the room there was has been used up.
-func (w *writer) prewrite(pos int64) error {
-	if pos <= w.ready || len(w.frame) >= prewriteBelow {
-		return nil
+// write is one call of the system and no copy of the block. It goes on to the end of the page: the page need not be read
+// from the disk, as it would to change a part of it, and it holds nothing of an earlier life.
+func (w *writer) write(block []byte) error {
+	padding := putFrame(&w.head, w.seg.generation, w.next, block)
+	end := w.seg.end + w.wrote
+	fill := min((end+pageSize-1)&^(pageSize-1), w.seg.capacity) - end
+	if end > w.ready && w.wrote < prewriteBelow && w.seg.capacity > end {
+		fill = min(prewriteChunk, w.seg.capacity-end)
+		w.ready = end + fill
 	}
-	w.ready = min(pos+prewriteChunk, w.seg.capacity)
-	_, err := w.file.WriteAt(zeros[:w.ready-pos], pos)
+	w.parts = [4][]byte{w.head[:], block, padding, zeros[:fill]}
+	_, err := w.file.WriteVAt(w.parts[:], w.seg.end)
+	w.parts = [4][]byte{}
 	return err
 }
 
 // publish lets readers see the block.
 func (j *Journal) publish(w *writer, b journal.Block) journal.Seq {
-	seq, size := w.next, int64(len(w.frame))
+	seq := w.next
 	w.index.add(seq, w.seg.end, b)
 	w.next++
-	if cap(w.frame) > keepChunk {
-		w.frame = nil
-	}
 	j.mu.Lock()
-	w.seg.next, w.seg.end = seq+1, w.seg.end+size
+	w.seg.next, w.seg.end = seq+1, w.seg.end+w.wrote
 	w.seg.open, w.seg.tail = w.index.index, w.index.tail
 	j.mu.next = seq + 1
 	j.mu.Unlock()
 	if j.opt.Sync == Interval {
 		j.arm()
 	}
+	j.prepare(w)
 	return seq
 }
 
-// roll seals the segment and begins one that has room for the block.
+// roll begins a segment that has room for the block. The one before is whole and synced then; it is sealed in the
+// background.
 func (j *Journal) roll(w *writer, b journal.Block) error {
 	<-j.flusher.file
 	defer func() { j.flusher.file <- w.file }()
 	if w.seg != nil {
-		if err := j.seal(w); err != nil {
+		if err := j.leave(w); err != nil {
 			return err
 		}
 	}
 	w.index = newIndexBuilder()
-	size := w.nextSize(headerSize+frameSize(len(b.Bytes()))+w.index.size(b)+footerSize, j.opt.SegmentMax)
-	recycled := j.recycled(size)
-	seg, file, err := createSegment(j.opt.FS, j.dir, recycled, w.next, size, j.epoch)
+	raw, err := j.nextFile(w, headerSize+frameSize(len(b.Bytes()))+w.index.size(b)+footerSize)
 	if err != nil {
 		return err
 	}
-	w.seg, w.file, w.ready = seg, file, 0
-	if recycled != "" {
-		w.ready = size
+	seg, err := createSegment(j.opt.FS, j.dir, &raw, w.next, j.epoch)
+	if err != nil {
+		return err
 	}
+	w.seg, w.file, w.ready, w.begun, w.busy = seg, raw.file, raw.ready, time.Now(), 0
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.mu.segments = append(j.mu.segments, seg)
 	return nil
 }
 
-func (j *Journal) seal(w *writer) error {
-	n, err := w.seg.seal(w.file, w.index)
-	err = errors.Join(err, w.file.Close())
-	w.file = nil
-	if err != nil {
-		return err
+// leave hands the segment to the background to be sealed. Nothing of a later one may be on the disk before this one is.
+func (j *Journal) leave(w *writer) error {
+	if j.opt.Sync == Interval {
+		if err := w.file.Sync(); err != nil {
+			return err
+		}
 	}
-	j.mu.Lock()
-	w.seg.sealedBy(w.index, n)
-	j.mu.Unlock()
-	j.remember(w.seg, &w.index.index)
-	w.seg = nil
+	seg, file, index := w.seg, w.file, w.index
+	w.seg, w.file = nil, nil
+	j.sealing <- struct{}{} // the one before, if it still is not
+	j.tasks.Go(func() {
+		defer func() { <-j.sealing }()
+		if err := j.seal(seg, file, index); err != nil {
+			j.opt.Log.Error("segment not sealed", "file", seg.path, "err", j.fail(err))
+		}
+	})
 	return nil
 }
 
@@ -124,17 +142,4 @@ func (w *writer) nextSize(need, most int64) int64 {
 	size := w.size
 	w.size = min(2*w.size, most)
 	return size
-}
-
-// recycled takes a file of this size from the free list.
-func (j *Journal) recycled(size int64) string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	n := len(j.mu.free)
-	if n == 0 || size != j.opt.SegmentMax {
-		return ""
-	}
-	path := j.mu.free[n-1]
-	j.mu.free = j.mu.free[:n-1]
-	return path
 }
