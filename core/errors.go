@@ -19,6 +19,8 @@ var (
 	ErrOverloaded       = errors.New("overloaded")
 	ErrUnavailable      = errors.New("unavailable")
 	ErrClosed           = errors.New("closed")
+	ErrBacklogFull      = errors.New("backlog is full") // of the topic, as its limits say
+	ErrStorageFull      = errors.New("storage is full")
 )
 
 // Errors lists every sentinel, so that a test of twenty lines proves an adapter's table complete.
@@ -26,6 +28,6 @@ func Errors() []error {
 	return []error{
 		ErrInvalid, ErrUnsupported, ErrUnauthenticated, ErrForbidden, ErrTopicNotFound, ErrTopicExists,
 		ErrGroupNotFound, ErrOffsetOutOfRange, ErrTooLarge, ErrBusy, ErrFenced, ErrOverloaded,
-		ErrUnavailable, ErrClosed,
+		ErrUnavailable, ErrClosed, ErrBacklogFull, ErrStorageFull,
 	}
 }

@@ -37,6 +37,8 @@ var table = []struct {
 	{core.ErrOverloaded, codes{0x97, 0x97, 0x97, 0x97, wire.V3Unavailable}},
 	{core.ErrUnavailable, codes{0x88, 0x80, 0x80, 0x89, wire.V3Unavailable}},
 	{core.ErrClosed, codes{0x88, 0x80, 0x80, 0x8B, wire.V3Unavailable}},
+	{core.ErrBacklogFull, codes{0x97, 0x97, 0x97, 0x97, wire.V3Unavailable}},
+	{core.ErrStorageFull, codes{0x97, 0x97, 0x97, 0x97, wire.V3Unavailable}},
 }
 
 // unspecified is what everything else becomes.

@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"errors"
 	"time"
 	"unsafe"
 
@@ -101,6 +102,7 @@ func (s *session) store(sc *scratch, topic []byte, token uint64) error {
 	}
 	if s.publisher.producer == nil {
 		s.publisher.producer = s.srv.eng.NewProducer(protocol, s.committed)
+		s.publisher.producer.Wait(patience)
 	}
 	if s.publisher.now == 0 {
 		s.publisher.now = time.Now().UnixMilli()
@@ -116,11 +118,31 @@ func (s *session) store(sc *scratch, topic []byte, token uint64) error {
 	}
 	part := r.topic.Partition(r.topic.Place(r.target.Key, r.target.HasKey, -1))
 	sc.entry.Handle = part.Index()
-	if err := s.publisher.producer.Publish(part, &sc.entry, token); err != nil {
-		s.publisher.routes.forget()
-		return err
+	err = s.publisher.producer.Publish(part, &sc.entry, token)
+	for waited := patience; err != nil && waited < maxPatience && s.held(r.topic, err); waited += patience {
+		err = s.publisher.producer.Publish(part, &sc.entry, token)
 	}
-	return nil
+	if err != nil {
+		s.publisher.routes.forget()
+	}
+	return err
+}
+
+// A client whose topic has when_full: block is not read while there is no room: it feels that, and keeps the message. It
+// waits in steps, to see whether it has been replaced meanwhile, and is refused in the end: behind the publish may lie the
+// acknowledgements that would make room.
+const (
+	patience    = 2 * time.Second
+	maxPatience = 30 * time.Second
+)
+
+// held tells whether a refused publish may wait on.
+func (s *session) held(t *engine.Topic, err error) bool {
+	if !errors.Is(err, core.ErrBacklogFull) || s.stopped() != nil {
+		return false
+	}
+	wait, _ := t.Full()
+	return wait && s.out.Flush() == nil
 }
 
 func publishFlags(p *wire.Publish, hasKey bool) (f core.Flags) {

@@ -16,6 +16,7 @@ var (
 	errChecksum     = errors.New("checksum mismatch")
 	errMetadata     = errors.New("bad message metadata")
 	errNoSchema     = errors.New("topic has no schema")
+	errHold         = errors.New("wait until there is room") // towards producers of a topic with when_full: block
 )
 
 // row says how one failure is put: in general, and in LOOKUP_RESPONSE and PARTITIONED_METADATA_RESPONSE, where Go and
@@ -35,6 +36,8 @@ var table = []row{
 	{errMetadata, wire.MetadataError, wire.MetadataError},
 	{errNoSchema, wire.TopicNotFound, wire.TopicNotFound},
 
+	{errHold, wire.ProducerBlockedQuotaExceededError, wire.TooManyRequests},
+
 	{core.ErrInvalid, wire.InvalidTopicName, wire.InvalidTopicName},
 	{core.ErrUnsupported, wire.NotAllowedError, wire.NotAllowedError},
 	{core.ErrUnauthenticated, wire.AuthenticationError, wire.AuthenticationError},
@@ -49,6 +52,8 @@ var table = []row{
 	{core.ErrOverloaded, wire.TooManyRequests, wire.TooManyRequests},
 	{core.ErrUnavailable, wire.ServiceNotReady, wire.TooManyRequests},
 	{core.ErrClosed, wire.ServiceNotReady, wire.TooManyRequests},
+	{core.ErrBacklogFull, wire.ProducerBlockedQuotaExceededException, wire.TooManyRequests},
+	{core.ErrStorageFull, wire.ServiceNotReady, wire.TooManyRequests},
 }
 
 func rowOf(err error) row {

@@ -85,6 +85,11 @@ func (s *session) newProducer(q *wire.Producer) (*producer, error) {
 	if t, err = s.srv.open(q.Topic, true); err != nil {
 		return nil, err
 	}
+	if wait, err := t.topic.Full(); wait {
+		return nil, fmt.Errorf("%w: %w", errHold, err)
+	} else if err != nil {
+		return nil, err
+	}
 	if part := t.partition(); part != nil {
 		// A producer that is let in only to lose its first message comes back at once, for ever; one that is refused waits.
 		if err := part.Health(); err != nil {

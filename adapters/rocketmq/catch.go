@@ -74,7 +74,7 @@ func (c *catch) take(eng *engine.Engine, d *decoded, p *pull, e *core.Entry, now
 	if len(c.items) >= p.messages || c.seen >= maxScan {
 		return false
 	}
-	if e.Expiry != 0 && e.Expiry <= now {
+	if p.part.Expired(e, now) {
 		c.seen++
 		c.next = e.End()
 		return true

@@ -53,6 +53,8 @@ var codes = []struct {
 	{core.ErrOverloaded, wire.FlowControl},
 	{core.ErrUnavailable, wire.ServiceNotAvailable},
 	{core.ErrClosed, wire.ServiceNotAvailable},
+	{core.ErrBacklogFull, wire.SystemBusy},
+	{core.ErrStorageFull, wire.ServiceNotAvailable}, // Spec: RocketMQ SendMessageProcessor: "the broker's disk is full"
 }
 
 // codeOf says how this protocol puts a failure; known is false for those that nobody foresaw.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"isthmus/adapters/rocketmq/wire"
 	"isthmus/core"
@@ -24,6 +25,10 @@ const (
 	tokenBatch  = 1 << 33
 	tokenPlace  = 34
 )
+
+// patience is how long a connection is not read while the backlog of a topic with when_full: block has no room. Clients
+// wait three seconds for the answer to a send, and their other requests wait behind it.
+const patience = 2 * time.Second
 
 func batchToken(id uint32, place int) uint64 {
 	return tokenBatch | uint64(id) | uint64(place)<<tokenPlace

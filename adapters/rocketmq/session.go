@@ -68,6 +68,7 @@ func (s *Server) serve(ctx context.Context, c net.Conn) {
 	})
 	ses.flight.idle = make(chan struct{}, 1)
 	ses.producer = s.eng.NewProducer(protocol, ses.sent)
+	ses.producer.Wait(patience)
 	defer ses.end()
 	err := ses.authenticate(ctx)
 	if err == nil {

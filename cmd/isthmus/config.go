@@ -47,6 +47,11 @@ type DefaultsConfig struct {
 	AutoCreate     bool   `yaml:"auto_create"`
 	Partitions     int32  `yaml:"partitions"`
 	RocketMQQueues int32  `yaml:"rocketmq_queues"`
+
+	// Of topics that clients create, and of declared ones where they say nothing.
+	Retention RetentionConfig `yaml:"retention"`
+	TTL       Duration        `yaml:"ttl"`
+	Backlog   BacklogConfig   `yaml:"backlog"`
 }
 
 // TopicConfig declares a topic.
@@ -55,6 +60,7 @@ type TopicConfig struct {
 	Placement  string            `yaml:"placement"` // client (default) or key
 	Names      map[string]string `yaml:"names"`     // protocol → the name its clients use
 	Retention  RetentionConfig   `yaml:"retention"`
+	TTL        Duration          `yaml:"ttl"` // older messages are not delivered, consumed or not
 	Backlog    BacklogConfig     `yaml:"backlog"`
 }
 
@@ -68,7 +74,7 @@ type RetentionConfig struct {
 type BacklogConfig struct {
 	Age      Duration `yaml:"age"`
 	Size     Size     `yaml:"size"`
-	WhenFull string   `yaml:"when_full"` // reject, block or drop_oldest; not applied yet
+	WhenFull string   `yaml:"when_full"` // reject (default), block or drop_oldest
 }
 
 // MappingConfig is one mapping; see routing.Mapping.
@@ -152,6 +158,7 @@ func (c *Config) complete() {
 		if t.Placement == "" {
 			t.Placement = "client"
 		}
+		t.inherit(&c.Defaults)
 		c.Topics.Values[name] = t
 	}
 }

@@ -65,6 +65,7 @@ func (v *validator) defaults() {
 	}
 	v.partitions("defaults.partitions", d.Partitions, 0)
 	v.partitions("defaults.rocketmq_queues", d.RocketMQQueues, 1)
+	v.backlog("defaults.backlog", d.Backlog)
 }
 
 func (v *validator) partitions(path string, n, least int32) {
@@ -101,12 +102,7 @@ func (v *validator) topics() {
 		}
 		v.partitions(path+".partitions", t.Partitions, 0)
 		v.oneOf(path+".placement", t.Placement, "client", "key")
-		if t.Backlog != (BacklogConfig{}) {
-			v.fault(path+".backlog", "not supported yet: what is not consumed stays")
-		}
-		if t.Retention.Size != 0 {
-			v.fault(path+".retention.size", "not supported yet")
-		}
+		v.backlog(path+".backlog", t.Backlog)
 		protocols := make([]string, 0, len(t.Names))
 		for protocol := range t.Names {
 			protocols = append(protocols, protocol)

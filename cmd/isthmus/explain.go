@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"isthmus/core"
+	"isthmus/core/engine"
 	"isthmus/routing"
 )
 
@@ -113,6 +115,7 @@ func (p *printer) topic(cfg *Config, n core.TopicName, key []byte, hasKey bool) 
 	t, declared := cfg.topic(n)
 	if !declared {
 		t.Partitions = cfg.Defaults.Partitions
+		t.inherit(&cfg.Defaults)
 	}
 	p.row("topic", n.String())
 	if alias := t.Names["rocketmq"]; alias != "" {
@@ -143,5 +146,30 @@ func (p *printer) topic(cfg *Config, n core.TopicName, key []byte, hasKey bool) 
 			p.row("groups", strings.Join(cfg.Groups.Values[name], ", "))
 		}
 	}
+	p.policy(&t)
 	p.row("order", "as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none")
+}
+
+// policy prints what bounds the topic's messages; nothing where nothing was said.
+func (p *printer) policy(t *TopicConfig) {
+	if r := bounds(t.Retention.Age, t.Retention.Size); r != "" {
+		p.row("retention", "consumed messages stay for "+r)
+	}
+	if t.TTL > 0 {
+		p.row("ttl", t.TTL.String())
+	}
+	if b := bounds(t.Backlog.Age, t.Backlog.Size); b != "" {
+		p.row("backlog", b+", then "+cmp.Or(t.Backlog.WhenFull, engine.Reject.String()))
+	}
+}
+
+func bounds(age Duration, size Size) string {
+	var parts []string
+	if age > 0 {
+		parts = append(parts, age.String())
+	}
+	if size > 0 {
+		parts = append(parts, size.String())
+	}
+	return strings.Join(parts, " or ")
 }

@@ -27,6 +27,9 @@ topic      persistent://acme/out/event
 key        42
 partition  10 of 11
 groups     acme-sub
+retention  consumed messages stay for 72h or 20GiB
+ttl        168h
+backlog    4GiB, then reject
 order      as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none
 tag        telemetry
 property   deviceId = 42

@@ -24,6 +24,13 @@ func (d *Duration) UnmarshalYAML(node ast.Node) error {
 	return nil
 }
 
+// String is the duration without units that say nothing.
+func (d Duration) String() string {
+	s := time.Duration(d).String()
+	s = strings.Replace(s, "m0s", "m", 1)
+	return strings.Replace(s, "h0m", "h", 1)
+}
+
 func parseDuration(s string) (Duration, bool) {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
@@ -52,6 +59,16 @@ func (s *Size) UnmarshalYAML(node ast.Node) error {
 	}
 	*s = v
 	return nil
+}
+
+// String is the size in the largest unit that says it without a fraction.
+func (s Size) String() string {
+	for _, u := range []int{3, 2, 1, 0} {
+		if u := sizeUnits[u]; s > 0 && int64(s)%u.bytes == 0 {
+			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(int64(s), 10) + "B"
 }
 
 func parseSize(s string) (Size, bool) {

@@ -62,6 +62,7 @@ func run(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
 		Defaults: engine.Defaults{
 			Tenant: cfg.Defaults.Tenant, Namespace: cfg.Defaults.Namespace, AutoCreate: cfg.Defaults.AutoCreate,
 			Partitions: cfg.Defaults.Partitions, RocketMQQueues: cfg.Defaults.RocketMQQueues,
+			Policy: policy(cfg.Defaults.Retention, cfg.Defaults.TTL, cfg.Defaults.Backlog),
 		},
 		Window: time.Duration(cfg.Durability.Window), MaxMessage: int(cfg.Limits.MaxPayload) + 1<<20,
 	})
@@ -181,10 +182,13 @@ func declare(cfg *Config, eng *engine.Engine) error {
 		groups[n] = append(groups[n], cfg.Groups.Values[key]...)
 	}
 	for _, n := range names {
-		t, _ := cfg.topic(n)
+		t, declared := cfg.topic(n)
+		if !declared {
+			t.inherit(&cfg.Defaults)
+		}
 		_, err := eng.DeclareTopic(n, engine.TopicSpec{
 			Partitions: t.Partitions, ByKey: t.Placement == "key", Names: t.Names,
-			Retention: time.Duration(t.Retention.Age), Groups: groups[n],
+			Policy: policy(t.Retention, t.TTL, t.Backlog), Groups: groups[n],
 		})
 		if errors.Is(err, journal.ErrDamaged) {
 			continue // the engine has said so; the other topics go on

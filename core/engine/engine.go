@@ -24,6 +24,7 @@ type Defaults struct {
 	AutoCreate        bool
 	Partitions        int32 // of a topic that an MQTT or Pulsar client creates; 0 = unpartitioned
 	RocketMQQueues    int32 // of one that a RocketMQ client creates
+	Policy            Policy
 }
 
 // Config is what an engine is made of. Journals and Meta are required.
@@ -73,6 +74,7 @@ type Engine struct {
 	stamp    atomic.Uint64 // of the newest committed block
 	tail     atomic.Int64  // bytes held by all tail caches
 	cold     coldCache
+	full     atomic.Bool   // the disk is, as far as producers are concerned
 	captured chan struct{} // capacity 1: the checkpointer has something to do
 	meta     sync.Mutex    // one metadata transaction at a time, from what is read for it to what follows from it
 
@@ -109,6 +111,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := e.recover(ctx); err != nil {
 		return nil, errors.Join(err, e.closeLogs())
 	}
+	e.tasks.start(e.warden)
 	return e, nil
 }
 

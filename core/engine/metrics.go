@@ -14,6 +14,8 @@ type Metrics struct {
 	Deliveries  *prometheus.CounterVec // protocol; messages handed to clients
 	Dropped     *prometheus.CounterVec // protocol, reason; messages that a client did not get though it asked for them
 
+	GroupDropped *prometheus.CounterVec // reason; messages that groups lost to a TTL or a bound of their backlog
+
 	commitSeconds prometheus.Histogram
 	commitBytes   prometheus.Counter
 	commitCount   prometheus.Counter
@@ -33,6 +35,8 @@ func newMetrics(e *Engine, reg prometheus.Registerer) *Metrics {
 			Name: "isthmus_deliveries_total", Help: "Messages handed to consumers."}, []string{"protocol"}),
 		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "isthmus_dropped_total", Help: "Messages that a consumer asked for and did not get."}, []string{"protocol", "reason"}),
+		GroupDropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "isthmus_group_dropped_total", Help: "Messages that groups lost unacknowledged, by a TTL or a bound of their backlog."}, []string{"reason"}),
 		commitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "isthmus_commit_seconds", Help: "Time to make one block durable.",
 			Buckets: prometheus.ExponentialBuckets(50e-6, 2, 16)}),
@@ -47,7 +51,7 @@ func newMetrics(e *Engine, reg prometheus.Registerer) *Metrics {
 	m.scannedBytes = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "isthmus_cold_scanned_bytes_total", Help: "Bytes that catch-up readers have brought from the journals."})
 	if reg != nil {
-		reg.MustRegister(m.Connections, m.Publishes, m.Deliveries, m.Dropped, m.commitSeconds, m.commitBytes, m.commitCount,
+		reg.MustRegister(m.Connections, m.Publishes, m.Deliveries, m.Dropped, m.GroupDropped, m.commitSeconds, m.commitBytes, m.commitCount,
 			m.coldReads, m.scannedBytes,
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 				Name: "isthmus_cold_cache_bytes", Help: "Memory that holds what catch-up readers have read lately."},

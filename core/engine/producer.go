@@ -25,6 +25,7 @@ type Producer struct {
 	eng       *Engine
 	done      func([]Receipt)
 	published prometheus.Counter
+	patience  time.Duration
 	appenders []*appender // one per log it has written to; few, so a list
 }
 
@@ -47,8 +48,8 @@ func (e *Engine) NewProducer(protocol string, done func([]Receipt)) *Producer {
 
 // Publish encodes the entry into the log of a partition; what it points to may be used again on return. Entries keep
 // their order per partition. While a full block waits for the disk, Publish waits too: that is how a reader stops
-// reading its socket. Every accepted entry gets one receipt. An error (ErrTooLarge, ErrInvalid, ErrUnavailable,
-// ErrClosed) means that it was not accepted and no receipt follows.
+// reading its socket. Every accepted entry gets one receipt. An error (ErrTooLarge, ErrInvalid, ErrBacklogFull,
+// ErrStorageFull, ErrUnavailable, ErrClosed) means that it was not accepted and no receipt follows.
 func (pr *Producer) Publish(p *Partition, e *core.Entry, token uint64) error {
 	size := core.EntrySize(e)
 	if size > pr.eng.cfg.MaxMessage {
@@ -56,6 +57,9 @@ func (pr *Producer) Publish(p *Partition, e *core.Entry, token uint64) error {
 	}
 	if e.Count <= 0 || e.Count > maxCount {
 		return fmt.Errorf("entry of %d messages: %w", e.Count, core.ErrInvalid)
+	}
+	if err := pr.admit(p, size); err != nil {
+		return err
 	}
 	a := pr.appender(p.log)
 	if err := a.append(p, e, token, size); err != nil {

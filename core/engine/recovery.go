@@ -100,7 +100,11 @@ func (e *Engine) setAsideLog(l *log, err error) bool {
 // addTopic builds a topic and opens the journals that it needs.
 func (e *Engine) addTopic(ctx context.Context, n core.TopicName, rec meta.TopicRecord) (*Topic, error) {
 	t := &Topic{eng: e, name: n, partitioned: rec.Partitions > 0, record: rec}
-	t.shape.Store(&shape{rec.Placement == "key", rec.Names, rec.Retention})
+	policy, err := e.policy(&rec)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", n, err)
+	}
+	t.reshape(&shape{rec.Placement == "key", rec.Names, policy})
 	t.mu.groups = map[string]*Group{}
 	if len(rec.Numbers) != int(max(1, rec.Partitions)) {
 		return nil, fmt.Errorf("%s: %d partition numbers for %d partitions: %w", n, len(rec.Numbers), rec.Partitions, core.ErrInvalid)
@@ -229,7 +233,7 @@ func (e *Engine) loadMarks(name string) (ms []mark, err error) {
 		if err != nil {
 			return fmt.Errorf("mark %q: %w", key, err)
 		}
-		ms = append(ms, mark{journal.Seq(seq), rec.Time, offsetMap(rec.Next)})
+		ms = append(ms, mark{journal.Seq(seq), rec.Time, offsetMap(rec.Next), offsetMap(rec.Bytes)})
 		return nil
 	})
 	slices.SortFunc(ms, func(a, b mark) int { return int(int64(a.seq) - int64(b.seq)) })

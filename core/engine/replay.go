@@ -80,10 +80,15 @@ func (l *log) placeOffsets() {
 			p.committed.Store(o.Offset)
 		}
 	}
+	for _, o := range l.saved.Bytes {
+		if p := l.tail.parts[o.Partition]; p != nil {
+			p.bytes = o.Offset
+		}
+	}
 	if len(l.tail.marks) > 0 {
 		for n, o := range l.tail.marks[0].next {
 			if p := l.tail.parts[n]; p != nil {
-				p.first.Store(o)
+				p.first.Store(max(o, p.first.Load()))
 			}
 		}
 		l.tail.sinceMark = markBytes // take a fresh one soon, the true distance is not known
@@ -101,6 +106,7 @@ func (l *log) replayBlock(seq journal.Seq, b journal.Block) error {
 				l.name, seq, x.First, x.Partition, p.next, journal.ErrDamaged)
 		}
 		p.next = x.Next()
+		p.bytes += int64(len(x.Data))
 		p.committed.Store(x.Next())
 	}
 	l.last = max(l.last, b.Time)

@@ -39,9 +39,10 @@ const markBytes = 4 << 20
 // mark is a place in a journal to read from: at Seq, the next offsets of its partitions were these. A partition that is
 // missing did not exist and had 0.
 type mark struct {
-	seq  journal.Seq
-	time int64
-	next map[uint32]core.Offset
+	seq   journal.Seq
+	time  int64
+	next  map[uint32]core.Offset
+	bytes map[uint32]int64 // that each partition had written
 }
 
 // show makes a durable block visible: in the tail cache, to readers, in the log's position. Called by the committer.
@@ -56,7 +57,11 @@ func (l *log) show(seq journal.Seq, raw []byte) {
 	l.markBefore(seq, block.Time, int64(len(raw)))
 	for x := range block.Extents() {
 		p := l.tail.parts[x.Partition]
+		if p == nil {
+			continue // its topic was deleted meanwhile
+		}
 		p.tail = append(p.tail, tailExtent{x.First, x.Next(), block.Time, x.Data})
+		p.bytes += int64(len(x.Data))
 		p.committed.Store(x.Next())
 	}
 	l.tail.blocks = append(l.tail.blocks, tailBlock{seq, stamp, block})
@@ -67,11 +72,11 @@ func (l *log) show(seq journal.Seq, raw []byte) {
 // markBefore takes a mark in front of a block, if enough was written since the last. The caller holds l.tail.
 func (l *log) markBefore(seq journal.Seq, time, size int64) {
 	if len(l.tail.marks) == 0 || l.tail.sinceMark >= markBytes {
-		next := make(map[uint32]core.Offset, len(l.tail.parts))
+		next, bytes := make(map[uint32]core.Offset, len(l.tail.parts)), make(map[uint32]int64, len(l.tail.parts))
 		for n, p := range l.tail.parts {
-			next[n] = p.committed.Load()
+			next[n], bytes[n] = p.committed.Load(), p.bytes
 		}
-		l.tail.marks = append(l.tail.marks, mark{seq, time, next})
+		l.tail.marks = append(l.tail.marks, mark{seq, time, next, bytes})
 		l.tail.unsaved++
 		l.tail.sinceMark = 0
 	}
@@ -117,9 +122,10 @@ func (l *log) forget(stamp uint64) {
 	for i := range n {
 		b := l.tail.blocks[i].block
 		for x := range b.Extents() {
-			p := l.tail.parts[x.Partition]
-			p.tail[0] = tailExtent{}
-			p.tail = p.tail[1:]
+			if p := l.tail.parts[x.Partition]; p != nil {
+				p.tail[0] = tailExtent{}
+				p.tail = p.tail[1:]
+			}
 		}
 		l.eng.tail.Add(-int64(len(b.Bytes())))
 		l.tail.blocks[i] = tailBlock{}

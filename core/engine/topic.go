@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"isthmus/core"
 	"isthmus/core/meta"
@@ -23,6 +22,7 @@ type Topic struct {
 	shape       atomic.Pointer[shape]
 	list        atomic.Pointer[[]*Partition] // replaced under Engine.meta when the topic grows
 	turn        atomic.Uint32                // round robin of unkeyed messages
+	gate        atomic.Pointer[gate]         // nil: producers are not held up
 
 	mu struct {
 		sync.RWMutex
@@ -32,9 +32,9 @@ type Topic struct {
 
 // shape is what a new declaration may change; immutable.
 type shape struct {
-	byKey     bool
-	names     map[string]string
-	retention time.Duration
+	byKey  bool
+	names  map[string]string
+	policy Policy
 }
 
 // Partition is one ordered log of a topic. next and the active extent are guarded by its log's buffer mutex; what is
@@ -50,7 +50,10 @@ type Partition struct {
 	committed atomic.Int64 // offset after the last visible message
 	tail      []tailExtent // recent extents, oldest first
 	cold      coldPlace
+	bytes     int64 // written in its life; guarded by its log's tail mutex
 	watch     watchers
+	ttl       ager // owned by the warden, as is stale
+	stale     ager
 }
 
 // Name returns the topic's name.
@@ -83,6 +86,16 @@ func (t *Topic) Partition(i int32) *Partition {
 		return nil
 	}
 	return ps[i]
+}
+
+func (t *Topic) policy() Policy { return t.shape.Load().policy }
+
+// reshape takes over what a declaration says.
+func (t *Topic) reshape(s *shape) {
+	t.shape.Store(s)
+	if old := t.gate.Load(); old == nil || old.backlog != s.policy.Backlog {
+		t.gate.Store(newGate(s.policy.Backlog))
+	}
 }
 
 // Place picks the partition of a message. chosen is the client's choice, negative when it left the choice to us.

@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"reflect"
 	"strconv"
-	"time"
 
 	"isthmus/core"
 	"isthmus/core/meta"
@@ -27,8 +26,8 @@ type TopicSpec struct {
 	Partitions int32
 	ByKey      bool              // placement: key
 	Names      map[string]string // alias by protocol
-	Retention  time.Duration     // how long consumed data stays
-	Groups     []string          // exist before their first consumer
+	Policy     Policy
+	Groups     []string // exist before their first consumer
 }
 
 // EnsureTopic returns the topic, or creates it with this many partitions where auto-creation is on.
@@ -67,6 +66,9 @@ func (e *Engine) createTopic(n core.TopicName, spec TopicSpec, declared bool) (*
 	if spec.Partitions < 0 || spec.Partitions > maxPartitions {
 		return nil, fmt.Errorf("%s: %d partitions: %w", n, spec.Partitions, core.ErrInvalid)
 	}
+	if err := spec.Policy.validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", n, err)
+	}
 	e.meta.Lock()
 	defer e.meta.Unlock()
 	if t, err := e.Topic(n); err == nil || !errors.Is(err, core.ErrTopicNotFound) {
@@ -77,7 +79,10 @@ func (e *Engine) createTopic(n core.TopicName, spec TopicSpec, declared bool) (*
 	}
 	rec := meta.TopicRecord{
 		Partitions: spec.Partitions, Hash: placementHash, Names: spec.Names, Declared: declared, Set: "small", Slots: e.cfg.Slots,
-		Placement: placementOf(spec), Retention: spec.Retention,
+		Placement: placementOf(spec),
+	}
+	if declared {
+		putPolicy(&rec, spec.Policy)
 	}
 	var err error
 	if rec.Numbers, err = e.moreNumbers(nil, int(max(1, spec.Partitions))); err != nil {
@@ -113,7 +118,8 @@ func placementOf(spec TopicSpec) string {
 // redeclare takes over what a declaration may change. The caller holds e.meta.
 func (e *Engine) redeclare(t *Topic, spec TopicSpec) error {
 	rec := t.record
-	rec.Placement, rec.Names, rec.Retention, rec.Declared = placementOf(spec), spec.Names, spec.Retention, true
+	rec.Placement, rec.Names, rec.Declared = placementOf(spec), spec.Names, true
+	putPolicy(&rec, spec.Policy)
 	if reflect.DeepEqual(rec, t.record) {
 		return nil
 	}
@@ -127,7 +133,7 @@ func (e *Engine) redeclare(t *Topic, spec TopicSpec) error {
 	for p, name := range t.shape.Load().names {
 		delete(e.mu.aliases, alias{p, name})
 	}
-	t.shape.Store(&shape{spec.ByKey, spec.Names, spec.Retention})
+	t.reshape(&shape{spec.ByKey, spec.Names, spec.Policy})
 	for p, name := range spec.Names {
 		e.mu.aliases[alias{p, name}] = t.name
 	}

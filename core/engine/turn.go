@@ -142,12 +142,13 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 		return false
 	}
 	rp.failed = nil
+	dead := r.group.dead(r.now)
 	for i := range es {
 		e := &es[i]
 		if at := rp.state.Next(); e.Base > at { // offsets that were given and lost
 			rp.state.Skip(core.Range{From: at, To: e.Base})
 		}
-		if e.Expiry != 0 && e.Expiry <= r.now || r.filter != nil && !r.filter(e) {
+		if e.Expiry != 0 && e.Expiry <= r.now || e.Commit <= dead || r.filter != nil && !r.filter(e) {
 			rp.state.Skip(core.Range{From: max(e.Base, next), To: e.End()})
 			continue
 		}

@@ -18,8 +18,15 @@ type TopicRecord struct {
 	Placement  string            `json:"placement,omitempty"`
 	Hash       string            `json:"hash,omitempty"` // function of key → partition, checked at boot
 	Names      map[string]string `json:"names,omitempty"`
-	Retention  time.Duration     `json:"retention,omitempty"` // how long consumed data stays
 	Declared   bool              `json:"declared,omitempty"`
+
+	Retention     time.Duration `json:"retention,omitempty"` // how long consumed data stays
+	RetentionSize int64         `json:"retention_size,omitempty"`
+	TTL           time.Duration `json:"ttl,omitempty"`
+	BacklogAge    time.Duration `json:"backlog_age,omitempty"`
+	BacklogSize   int64         `json:"backlog_size,omitempty"`
+	WhenFull      string        `json:"when_full,omitempty"`
+	First         []core.Offset `json:"first,omitempty"` // by partition: what lies before was emptied
 }
 
 // GroupRecord describes a durable group.
@@ -35,12 +42,14 @@ type JournalRecord struct {
 	Durable uint64
 	Time    int64 // commit time of block Durable, unix ms: commit times never go back
 	Next    []PartitionOffset
+	Bytes   []PartitionOffset // that each partition has written so far
 }
 
 // MarkRecord is a place in a journal to start reading from: at Seq, the next offsets were these.
 type MarkRecord struct {
-	Time int64 // commit time of the block at Seq, unix ms
-	Next []PartitionOffset
+	Time  int64 // commit time of the block at Seq, unix ms
+	Next  []PartitionOffset
+	Bytes []PartitionOffset // that each partition had written
 }
 
 // CheckpointRecord is where the replay of one view of a journal begins: its state after block Seq is in Files. The first is
@@ -87,7 +96,7 @@ func (r *JournalRecord) Encode() []byte {
 	b := binary.AppendUvarint(nil, r.Epoch)
 	b = binary.AppendUvarint(b, r.Durable)
 	b = binary.AppendVarint(b, r.Time)
-	return appendOffsets(b, r.Next)
+	return appendOffsets(appendOffsets(b, r.Next), r.Bytes)
 }
 
 // DecodeJournal decodes a JournalRecord.
@@ -95,12 +104,13 @@ func DecodeJournal(b []byte) (r JournalRecord, err error) {
 	d := decoder{b: b}
 	r.Epoch, r.Durable, r.Time = d.uvarint(), d.uvarint(), d.varint()
 	r.Next = d.offsets()
+	r.Bytes = d.more()
 	return r, d.err
 }
 
 // Encode encodes the record.
 func (r *MarkRecord) Encode() []byte {
-	return appendOffsets(binary.AppendVarint(nil, r.Time), r.Next)
+	return appendOffsets(appendOffsets(binary.AppendVarint(nil, r.Time), r.Next), r.Bytes)
 }
 
 // DecodeMark decodes a MarkRecord.
@@ -108,6 +118,7 @@ func DecodeMark(b []byte) (r MarkRecord, err error) {
 	d := decoder{b: b}
 	r.Time = d.varint()
 	r.Next = d.offsets()
+	r.Bytes = d.more()
 	return r, d.err
 }
 
@@ -162,6 +173,14 @@ func take[T any](d *decoder, v T, n int) T {
 	}
 	d.b = d.b[n:]
 	return v
+}
+
+// more reads a list that records of before do not have.
+func (d *decoder) more() []PartitionOffset {
+	if d.err != nil || len(d.b) == 0 {
+		return nil
+	}
+	return d.offsets()
 }
 
 func (d *decoder) offsets() []PartitionOffset {

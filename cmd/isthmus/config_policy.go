@@ -1,0 +1,36 @@
+package main
+
+import (
+	"time"
+
+	"isthmus/core/engine"
+)
+
+// inherit takes from the defaults what the topic says nothing about, word by word.
+func (t *TopicConfig) inherit(d *DefaultsConfig) {
+	if t.Retention == (RetentionConfig{}) {
+		t.Retention = d.Retention
+	}
+	if t.TTL == 0 {
+		t.TTL = d.TTL
+	}
+	if t.Backlog == (BacklogConfig{}) {
+		t.Backlog = d.Backlog
+	}
+}
+
+func policy(r RetentionConfig, ttl Duration, b BacklogConfig) engine.Policy {
+	when, _ := engine.ParseWhenFull(b.WhenFull) // Validate has read it
+	return engine.Policy{
+		Retention: engine.Retention{Age: time.Duration(r.Age), Size: int64(r.Size)}, TTL: time.Duration(ttl),
+		Backlog: engine.Backlog{Age: time.Duration(b.Age), Size: int64(b.Size), WhenFull: when},
+	}
+}
+
+func (v *validator) backlog(path string, b BacklogConfig) {
+	if _, err := engine.ParseWhenFull(b.WhenFull); err != nil {
+		v.oneOf(path+".when_full", b.WhenFull, engine.Reject.String(), engine.Block.String(), engine.DropOldest.String())
+	} else if b.WhenFull != "" && b.Age == 0 && b.Size == 0 {
+		v.fault(path, "when_full: %s, but neither age nor size says when it is full", b.WhenFull)
+	}
+}
