@@ -1,0 +1,151 @@
+package parked
+
+import (
+	"isthmus/core"
+)
+
+// HalfState is what is known about one half message.
+type HalfState struct {
+	Target uint32
+	Check  int64  // unix ms, when to ask its producer
+	Checks uint32 // how often it was asked
+}
+
+// Index is what is parked in one log. One owner calls it.
+type Index struct {
+	delays list                      // by due time
+	checks list                      // half messages by check time
+	halves map[core.Offset]HalfState // by offset
+	counts map[uint32]int            // by target
+}
+
+// New returns an empty index.
+func New() *Index {
+	return &Index{halves: make(map[core.Offset]HalfState), counts: make(map[uint32]int)}
+}
+
+// Apply notes a durable record; off is its offset. Records come in the order of the journal. One that names a message
+// which is not parked, or no longer, changes nothing.
+func (x *Index) Apply(off core.Offset, r *Record) {
+	switch r.Kind {
+	case Delay:
+		x.delays.insert(item(r.Due, off, r.Target))
+		x.counts[r.Target]++
+	case Half:
+		x.addHalf(off, HalfState{Target: r.Target, Check: r.Check})
+	case Done:
+		x.done(r.Of, r.Due)
+	case Checked:
+		if h, ok := x.halves[r.Of]; ok {
+			h.Checks = r.Checks
+			x.move(r.Of, h, r.Check)
+		}
+	}
+}
+
+func (x *Index) addHalf(off core.Offset, h HalfState) {
+	x.checks.insert(item(h.Check, off, h.Target))
+	x.halves[off] = h
+	x.counts[h.Target]++
+}
+
+func (x *Index) done(off core.Offset, due int64) {
+	if h, ok := x.halves[off]; ok {
+		delete(x.halves, off)
+		x.checks.remove(h.Check, off)
+		x.gone(h.Target)
+	} else if it, ok := x.delays.remove(due, off); ok {
+		x.gone(it.Target())
+	}
+}
+
+func (x *Index) gone(target uint32) {
+	if x.counts[target]--; x.counts[target] <= 0 {
+		delete(x.counts, target)
+	}
+}
+
+func (x *Index) move(off core.Offset, h HalfState, check int64) {
+	x.checks.remove(h.Check, off)
+	h.Check = check
+	x.checks.insert(item(check, off, h.Target))
+	x.halves[off] = h
+}
+
+// Postpone moves the next check of a half message. It is not in the journal: a rebuilt index asks earlier.
+func (x *Index) Postpone(off core.Offset, check int64) {
+	if h, ok := x.halves[off]; ok {
+		x.move(off, h, check)
+	}
+}
+
+// Due appends what is to be released by now, in order of (due, offset), up to max of them. They stay until their Done.
+func (x *Index) Due(now int64, dst []Item, max int) []Item { return x.delays.until(now, dst, max) }
+
+// Checks appends the half messages whose producers are to be asked by now, in order of (check time, offset).
+func (x *Index) Checks(now int64, dst []Item, max int) []Item { return x.checks.until(now, dst, max) }
+
+// Next is the earliest time at which something is to be done.
+func (x *Index) Next() (at int64, ok bool) {
+	d, delayed := x.delays.first()
+	c, half := x.checks.first()
+	if delayed && (!half || d.Due <= c.Due) {
+		return d.Due, true
+	}
+	return c.Due, half
+}
+
+// Half returns the state of a half message that is still parked.
+func (x *Index) Half(off core.Offset) (HalfState, bool) {
+	h, ok := x.halves[off]
+	return h, ok
+}
+
+// Delayed tells whether the message of this offset and due time is still parked.
+func (x *Index) Delayed(due int64, off core.Offset) bool {
+	if x.delays.n == 0 {
+		return false
+	}
+	c := x.delays.chunks[x.delays.find(item(due, off, maxTarget))]
+	at := c.find(item(due, off, 0))
+	return at < len(c.items) && c.items[at].Due == due && c.items[at].Offset() == off
+}
+
+// Len is the number of parked messages, and how many of them are half messages.
+func (x *Index) Len() (all, halves int) { return x.delays.n + len(x.halves), len(x.halves) }
+
+// Count is the number of messages parked for a partition.
+func (x *Index) Count(target uint32) int { return x.counts[target] }
+
+// Floor is the lowest offset whose record is still needed.
+func (x *Index) Floor() (off core.Offset, ok bool) {
+	d, delayed := x.delays.floor()
+	c, half := x.checks.floor()
+	if delayed && (!half || d <= c) {
+		return d, true
+	}
+	return c, half
+}
+
+// Drop forgets what is parked for partitions that are gone, and tells how many messages that was.
+func (x *Index) Drop(gone func(target uint32) bool) (n int) {
+	keep := func(it Item) bool { return !gone(it.Target()) }
+	n = x.delays.filter(keep) + x.checks.filter(keep)
+	for off, h := range x.halves {
+		if gone(h.Target) {
+			delete(x.halves, off)
+		}
+	}
+	for target := range x.counts {
+		if gone(target) {
+			delete(x.counts, target)
+		}
+	}
+	return n
+}
+
+// Each calls f with every parked message: its offset, and whether it is a half message.
+func (x *Index) Each(f func(it Item, half bool)) {
+	x.delays.each(func(it Item) { f(it, false) })
+	x.checks.each(func(it Item) { f(it, true) })
+}
