@@ -13,6 +13,9 @@ const (
 	FormatNeutral  Format = 0 // one message, see Message.AppendNeutral
 	FormatPulsar   Format = 1 // CRC32C, metadata size, MessageMetadata and payload as the producer sent them
 	FormatRocketMQ Format = 2 // what a send request carried of one message
+
+	// Formats of the engine's internal partitions.
+	FormatParked Format = 128 // a parked message, or what became of one
 )
 
 // Flags of an entry. Their bits are on disk.

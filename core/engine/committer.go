@@ -90,7 +90,7 @@ func (l *log) take() *buffer {
 // write makes a block durable, shows it, and tells everybody; false when the journal failed.
 func (l *log) write(b *buffer) bool {
 	start := time.Now()
-	l.last = max(l.last, start.UnixMilli())
+	l.last = max(l.last, start.UnixMilli(), b.notBefore)
 	l.extents = l.extents[:0]
 	for i := range b.extents[:b.n] {
 		x := &b.extents[i]

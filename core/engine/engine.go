@@ -44,6 +44,8 @@ type Config struct {
 	Now           func() time.Time // default time.Now; the wall clock of retention, locks and expiry
 	Log           *slog.Logger
 	Registerer    prometheus.Registerer // nil: metrics are kept but not exported
+
+	Parked ParkedLimits
 }
 
 func (c *Config) setDefaults() {
@@ -55,6 +57,7 @@ func (c *Config) setDefaults() {
 	c.TrimFloor = cmp.Or(c.TrimFloor, 10*time.Minute)
 	c.FailoverGrace = cmp.Or(c.FailoverGrace, time.Second)
 	c.MaxMessage = cmp.Or(c.MaxMessage, 6<<20)
+	c.Parked.setDefaults()
 	c.Defaults.Tenant = cmp.Or(c.Defaults.Tenant, "public")
 	c.Defaults.Namespace = cmp.Or(c.Defaults.Namespace, "default")
 	c.Defaults.RocketMQQueues = cmp.Or(c.Defaults.RocketMQQueues, 8)
@@ -76,6 +79,7 @@ type Engine struct {
 	cold     coldCache
 	full     atomic.Bool   // the disk is, as far as producers are concerned
 	captured chan struct{} // capacity 1: the checkpointer has something to do
+	crowded  sync.Mutex    // one log at a time releases a large crowd; only tried
 	meta     sync.Mutex    // one metadata transaction at a time, from what is read for it to what follows from it
 
 	mu struct {
@@ -86,6 +90,8 @@ type Engine struct {
 		numbers   map[uint32]*Partition
 		logs      map[string]*log
 		followers []*Follower
+		parkings  map[uint32]*parking // by the number of their internal partition
+		checkers  map[core.Format]func(*ParkedMessage) bool
 		next      uint32 // next partition number
 	}
 }
@@ -108,6 +114,8 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	e.mu.aliases = map[alias]core.TopicName{}
 	e.mu.numbers = map[uint32]*Partition{}
 	e.mu.logs = map[string]*log{}
+	e.mu.parkings = map[uint32]*parking{}
+	e.mu.checkers = map[core.Format]func(*ParkedMessage) bool{}
 	if err := e.recover(ctx); err != nil {
 		return nil, errors.Join(err, e.closeLogs())
 	}

@@ -149,7 +149,7 @@ func (l *log) each(b tailBlock, es []core.Entry, f func(*Partition, uint64, []co
 		l.tail.RLock()
 		p := l.tail.parts[x.Partition]
 		l.tail.RUnlock()
-		if p == nil {
+		if p == nil || p.internal {
 			continue
 		}
 		es = es[:0]

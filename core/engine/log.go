@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"isthmus/core"
@@ -35,6 +36,7 @@ type log struct {
 	saved   meta.JournalRecord // as recovery found it
 	views   views
 	scanner scanner
+	parking atomic.Pointer[parking]
 
 	buf struct {
 		sync.Mutex
@@ -71,6 +73,8 @@ type buffer struct {
 	again   int  // producers of the last block that have something in this one
 	open    bool // somebody here does not wait for acknowledgements
 	urgent  bool // commit without waiting for the window
+
+	notBefore int64 // commit time, unix ms: what was parked is not released early
 }
 
 type extentBuffer struct {

@@ -12,10 +12,14 @@ import (
 
 // Receipt tells what became of one published entry. Err is nil when it is durable under the topic's durability mode; then
 // its messages have the offsets from Base on.
+//
+// Of a message that is parked (PublishAt, PublishHalf) Parked is its name and Base says nothing; of one that a Commit
+// lets into the log both are set.
 type Receipt struct {
 	Token     uint64
 	Partition *Partition
 	Base      core.Offset
+	Parked    ParkedID
 	Err       error
 }
 
@@ -26,6 +30,7 @@ type Producer struct {
 	done      func([]Receipt)
 	published prometheus.Counter
 	patience  time.Duration
+	scratch   []byte      // of records of parked messages
 	appenders []*appender // one per log it has written to; few, so a list
 }
 
@@ -51,22 +56,29 @@ func (e *Engine) NewProducer(protocol string, done func([]Receipt)) *Producer {
 // reading its socket. Every accepted entry gets one receipt. An error (ErrTooLarge, ErrInvalid, ErrBacklogFull,
 // ErrStorageFull, ErrUnavailable, ErrClosed) means that it was not accepted and no receipt follows.
 func (pr *Producer) Publish(p *Partition, e *core.Entry, token uint64) error {
-	size := core.EntrySize(e)
-	if size > pr.eng.cfg.MaxMessage {
-		return fmt.Errorf("entry of %d bytes: %w", size, core.ErrTooLarge)
-	}
-	if e.Count <= 0 || e.Count > maxCount {
-		return fmt.Errorf("entry of %d messages: %w", e.Count, core.ErrInvalid)
+	size, err := pr.check(e)
+	if err != nil {
+		return err
 	}
 	if err := pr.admit(p, size); err != nil {
 		return err
 	}
 	a := pr.appender(p.log)
-	if err := a.append(p, e, token, size); err != nil {
+	if err := a.append(p, e, token, size, nil); err != nil {
 		return fmt.Errorf("append to %s: %w", p.topic.name, err)
 	}
 	pr.published.Add(float64(e.Count))
 	return nil
+}
+
+func (pr *Producer) check(e *core.Entry) (size int, err error) {
+	if size = core.EntrySize(e); size > pr.eng.cfg.MaxMessage {
+		return 0, fmt.Errorf("entry of %d bytes: %w", size, core.ErrTooLarge)
+	}
+	if e.Count <= 0 || e.Count > maxCount {
+		return 0, fmt.Errorf("entry of %d messages: %w", e.Count, core.ErrInvalid)
+	}
+	return size, nil
 }
 
 // Close forgets the producer's places. Receipts of entries already accepted still come.
@@ -81,7 +93,28 @@ func (pr *Producer) appender(l *log) *appender {
 	return a
 }
 
-func (a *appender) append(p *Partition, e *core.Entry, token uint64, size int) error {
+// alongside is what belongs to an entry of a parked message, in the same block.
+type alongside struct {
+	target    *Partition // of the message, for the receipt
+	id        ParkedID   // for the receipt; 0: the entry is its record
+	p         *Partition // with e: one more entry, such as a tombstone
+	e         *core.Entry
+	notBefore int64 // unix ms: the block's commit time
+}
+
+func (w *alongside) add(b *buffer, r *Receipt) {
+	r.Parked = w.id
+	if w.id == 0 {
+		r.Parked = parkedID(r.Partition.number, r.Base)
+	}
+	r.Partition = w.target
+	if w.e != nil {
+		b.add(w.p, w.e)
+	}
+	b.notBefore = max(b.notBefore, w.notBefore)
+}
+
+func (a *appender) append(p *Partition, e *core.Entry, token uint64, size int, with *alongside) error {
 	l := a.log
 	l.buf.Lock()
 	for l.buf.failed == nil && l.buf.active.full(size) {
@@ -98,11 +131,14 @@ func (a *appender) append(p *Partition, e *core.Entry, token uint64, size int) e
 	if wasEmpty {
 		b.first = time.Now()
 	}
-	base := b.add(p, e)
+	r := Receipt{Token: token, Partition: p, Base: b.add(p, e)}
+	if with != nil {
+		with.add(b, &r)
+	}
 	if a.block != n {
 		l.join(a, b, n)
 	}
-	a.receipts[n&1] = append(a.receipts[n&1], Receipt{Token: token, Partition: p, Base: base})
+	a.receipts[n&1] = append(a.receipts[n&1], r)
 	b.urgent = b.bytes >= commitBytes || !b.open && b.waiting >= l.buf.recent.count()
 	kick := wasEmpty || b.urgent && !wasUrgent
 	l.buf.Unlock()

@@ -62,6 +62,9 @@ func (e *Engine) recover(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := e.recoverParkings(); err != nil {
+		return err
+	}
 	checkpoints, err := e.loadCheckpoints()
 	if err != nil {
 		return err
@@ -70,6 +73,7 @@ func (e *Engine) recover(ctx context.Context) error {
 		if err := l.replay(ctx, checkpoints); err != nil && !e.setAsideLog(l, err) {
 			return err
 		}
+		l.unpark(func(target uint32) bool { return l.part(target) == nil })
 	}
 	return e.loadGroups()
 }

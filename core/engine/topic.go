@@ -44,6 +44,7 @@ type Partition struct {
 	index     int32
 	number    uint32
 	log       *log
+	internal  bool        // of the engine: no topic lists it
 	next      core.Offset // given to the next entry
 	extent    int         // index of its extent in the active buffer, -1 = none
 	first     atomic.Int64

@@ -55,7 +55,7 @@ type view interface {
 
 // viewsOf is the list of all views of a log.
 func viewsOf(l *log) []view {
-	return []view{}
+	return []view{&parkedView{log: l}}
 }
 
 // viewState is a view and its checkpoints. at and files belong to recovery, and then to whoever has the log's checkpoint

@@ -18,13 +18,14 @@ const (
 	Journals Bucket = "journals" // journal name → JournalRecord
 	Marks    Bucket = "marks"    // journal name, NUL, Seq as 16 hex digits → MarkRecord
 	Counters Bucket = "counters" // name → uint64, big endian
+	Parked   Bucket = "parked"   // journal name → number of its partition of parked messages, uint32, big endian
 
 	Checkpoints Bucket = "checkpoints" // journal name, NUL, kind of view → CheckpointRecord
 )
 
 // Buckets lists all of them.
 func Buckets() []Bucket {
-	return []Bucket{Topics, Groups, Cursors, Journals, Marks, Counters, Checkpoints}
+	return []Bucket{Topics, Groups, Cursors, Journals, Marks, Counters, Parked, Checkpoints}
 }
 
 // Write sets the record of a key; a nil Value deletes it.

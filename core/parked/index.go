@@ -1,6 +1,8 @@
 package parked
 
 import (
+	"maps"
+
 	"isthmus/core"
 )
 
@@ -144,8 +146,32 @@ func (x *Index) Drop(gone func(target uint32) bool) (n int) {
 	return n
 }
 
-// Each calls f with every parked message: its offset, and whether it is a half message.
-func (x *Index) Each(f func(it Item, half bool)) {
-	x.delays.each(func(it Item) { f(it, false) })
-	x.checks.each(func(it Item) { f(it, true) })
+// Snapshot is an index as it was: reading it takes no lock, and costs memory only for what changes meanwhile.
+type Snapshot struct {
+	delays list
+	halves map[core.Offset]HalfState
+}
+
+// Snapshot costs a copy of the half messages and of one word in 128 delayed ones.
+func (x *Index) Snapshot() *Snapshot { return &Snapshot{x.delays.snapshot(), maps.Clone(x.halves)} }
+
+// Each calls f with records that make the same of an empty index. They hold no entries.
+func (s *Snapshot) Each(f func(core.Offset, *Record) error) error {
+	for _, c := range s.delays.chunks {
+		for _, it := range c.items {
+			if err := f(it.Offset(), &Record{Kind: Delay, Target: it.Target(), Due: it.Due}); err != nil {
+				return err
+			}
+		}
+	}
+	for off, h := range s.halves {
+		err := f(off, &Record{Kind: Half, Target: h.Target, Check: h.Check})
+		if err == nil && h.Checks > 0 {
+			err = f(0, &Record{Kind: Checked, Of: off, Check: h.Check, Checks: h.Checks})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

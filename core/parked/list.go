@@ -35,14 +35,16 @@ func (i Item) less(j Item) bool { return i.Due < j.Due || i.Due == j.Due && i.re
 // chunkItems is how many items a chunk has room for: 4 KiB, what one insertion moves at most.
 const chunkItems = 256
 
-// chunk is a sorted run of items. low is the lowest ref in it.
+// chunk is a sorted run of items. low is the lowest ref in it. Its list may change it if they are of one age; else a
+// snapshot has it too.
 type chunk struct {
 	items []Item
 	low   uint64
+	age   int
 }
 
-func newChunk(items ...Item) *chunk {
-	c := &chunk{items: append(make([]Item, 0, chunkItems), items...)}
+func (l *list) newChunk(items ...Item) *chunk {
+	c := &chunk{items: append(make([]Item, 0, chunkItems), items...), age: l.age}
 	c.measure()
 	return c
 }
@@ -59,6 +61,21 @@ func (c *chunk) measure() {
 type list struct {
 	chunks []*chunk
 	n      int
+	age    int // snapshots taken
+}
+
+// snapshot returns a list that stays as it is: it shares the chunks until one of them changes.
+func (l *list) snapshot() list {
+	l.age++
+	return list{chunks: slices.Clone(l.chunks), n: l.n}
+}
+
+// own returns a chunk that may be changed.
+func (l *list) own(at int) *chunk {
+	if l.chunks[at].age != l.age {
+		l.chunks[at] = l.newChunk(l.chunks[at].items...)
+	}
+	return l.chunks[at]
 }
 
 // find returns the chunk that an item is in, or belongs into.
@@ -74,7 +91,7 @@ func (c *chunk) find(it Item) int {
 func (l *list) insert(it Item) {
 	l.n++
 	if len(l.chunks) == 0 {
-		l.chunks = append(l.chunks, newChunk(it))
+		l.chunks = append(l.chunks, l.newChunk(it))
 		return
 	}
 	at := l.find(it)
@@ -82,14 +99,16 @@ func (l *list) insert(it Item) {
 	place := c.find(it)
 	switch {
 	case len(c.items) < chunkItems:
+		c = l.own(at)
 	case place == chunkItems && at == len(l.chunks)-1: // growing at an end leaves full chunks behind
-		l.chunks = append(l.chunks, newChunk(it))
+		l.chunks = append(l.chunks, l.newChunk(it))
 		return
 	case place == 0: // of the first chunk
-		l.chunks = slices.Insert(l.chunks, 0, newChunk(it))
+		l.chunks = slices.Insert(l.chunks, 0, l.newChunk(it))
 		return
 	default:
-		right := newChunk(c.items[chunkItems/2:]...)
+		c = l.own(at)
+		right := l.newChunk(c.items[chunkItems/2:]...)
 		c.items = c.items[:chunkItems/2]
 		c.measure()
 		l.chunks = slices.Insert(l.chunks, at+1, right)
@@ -113,6 +132,7 @@ func (l *list) remove(due int64, off core.Offset) (Item, bool) {
 		return Item{}, false
 	}
 	it := c.items[place]
+	c = l.own(at)
 	c.items = slices.Delete(c.items, place, place+1)
 	if it.ref == c.low {
 		c.measure()
@@ -134,6 +154,7 @@ func (l *list) settle(at int) {
 		}
 		a, b := l.chunks[left], l.chunks[left+1]
 		if len(a.items)+len(b.items) <= chunkItems {
+			a = l.own(left)
 			a.items, a.low = append(a.items, b.items...), min(a.low, b.low)
 			l.chunks = slices.Delete(l.chunks, left+1, left+2)
 			return
@@ -143,7 +164,7 @@ func (l *list) settle(at int) {
 
 // filter keeps the items that keep wants and tells how many went.
 func (l *list) filter(keep func(Item) bool) int {
-	var out list
+	out := list{age: l.age}
 	for _, c := range l.chunks {
 		for _, it := range c.items {
 			if keep(it) {
@@ -170,15 +191,6 @@ func (l *list) until(now int64, dst []Item, max int) []Item {
 		}
 	}
 	return dst
-}
-
-// each calls f with every item, in order.
-func (l *list) each(f func(Item)) {
-	for _, c := range l.chunks {
-		for _, it := range c.items {
-			f(it)
-		}
-	}
 }
 
 func (l *list) first() (Item, bool) {

@@ -1,6 +1,7 @@
 package parked
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -43,6 +44,7 @@ func TestI7_ModelOfTheIndex(t *testing.T) {
 					apply(Record{Kind: Delay, Target: target, Due: at})
 				}
 			}
+			frozen, before := x.Snapshot(), maps.Clone(model)
 			keep := rapid.IntRange(0, 9).Draw(t, "keep")
 			for _, off := range slices.Sorted(maps.Keys(model)) {
 				m := model[off]
@@ -61,12 +63,29 @@ func TestI7_ModelOfTheIndex(t *testing.T) {
 				}
 			}
 			compare(t, x, model)
+			was := New()
+			if err := frozen.Each(func(off core.Offset, r *Record) error { was.Apply(off, r); return nil }); err != nil {
+				t.Fatal(err)
+			}
+			compare(t, was, before)
 		}
 		again := New()
 		for i := range records {
 			again.Apply(core.Offset(i), &records[i])
 		}
 		compare(t, again, model)
+		var stream []byte
+		if err := x.Snapshot().Each(func(off core.Offset, r *Record) error {
+			stream = AppendStream(stream, off, r)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		restored := New()
+		if err := ReadStream(bytes.NewReader(stream), restored.Apply); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, restored, model)
 		gone := uint32(rapid.IntRange(0, 3).Draw(t, "gone"))
 		maps.DeleteFunc(model, func(_ core.Offset, m modelItem) bool { return m.target == gone })
 		again.Drop(func(target uint32) bool { return target == gone })

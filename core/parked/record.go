@@ -54,7 +54,9 @@ func (r *Record) Append(dst []byte) []byte {
 }
 
 // Parse reads a record; its Entry is a view into b.
-func (r *Record) Parse(b []byte) error {
+func (r *Record) Parse(b []byte) error { return r.parse(b, true) }
+
+func (r *Record) parse(b []byte, whole bool) error {
 	if len(b) == 0 {
 		return fmt.Errorf("parked record: empty: %w", core.ErrInvalid)
 	}
@@ -72,7 +74,7 @@ func (r *Record) Parse(b []byte) error {
 	default:
 		return fmt.Errorf("parked record of kind %d: %w", b[0], core.ErrUnsupported)
 	}
-	holds := r.Kind == Delay || r.Kind == Half
+	holds := whole && (r.Kind == Delay || r.Kind == Half)
 	if d.bad || !holds && len(d.b) > 0 || holds && len(d.b) == 0 {
 		return fmt.Errorf("parked record of kind %d in %d bytes: %w", r.Kind, len(b), core.ErrInvalid)
 	}
