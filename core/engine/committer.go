@@ -10,9 +10,6 @@ import (
 	"isthmus/core/journal"
 )
 
-// idleAfter is how long a producer counts as one that may write again at any moment.
-const idleAfter = 20 * time.Millisecond
-
 // commit is the committer goroutine of a log: the only one that appends to its journal. It ends when ctx has ended and
 // nothing is pending, or when the journal failed.
 func (l *log) commit(ctx context.Context) {
@@ -51,10 +48,6 @@ func (l *log) commit(ctx context.Context) {
 }
 
 // due tells whether the active buffer is to be committed now, or after what time to look again (0: when kicked).
-//
-// The rule is a trade of latency against fsyncs. Producers that wait for their acknowledgements must not wait for a
-// window: once everyone who wrote lately has something pending, nobody else will come. Open-loop traffic waits for the
-// window or for commitBytes.
 func (l *log) due(ending bool) (wait time.Duration, now bool) {
 	l.buf.Lock()
 	defer l.buf.Unlock()
@@ -62,13 +55,14 @@ func (l *log) due(ending bool) (wait time.Duration, now bool) {
 	if b.n == 0 {
 		return 0, false
 	}
-	if b.urgent || ending || b.first.Sub(l.buf.recent.at) > idleAfter {
+	if ending {
 		return 0, true
 	}
-	if wait = l.eng.cfg.Window - time.Since(b.first); wait <= 0 {
-		return 0, true
+	wait, trial := l.buf.pace.wait(&b.pending, b.first, time.Now())
+	if wait > 0 {
+		b.held, b.trial = true, b.trial || trial
 	}
-	return wait, false
+	return wait, wait == 0
 }
 
 // take swaps the buffers.
@@ -81,7 +75,7 @@ func (l *log) take() *buffer {
 	l.buf.active, l.buf.spare = l.buf.spare, nil
 	l.buf.active.number = b.number + 1
 	l.buf.flying = b.number
-	l.buf.recent.before, l.buf.recent.last, l.buf.recent.both = l.buf.recent.last, len(b.touched), b.again
+	l.buf.pace.took(time.Now(), len(b.touched), b.again, b.held, b.trial, b.found)
 	l.buf.space.Broadcast()
 	l.buf.Unlock()
 	return b
@@ -107,7 +101,7 @@ func (l *log) write(b *buffer) bool {
 		return l.stop(b, err)
 	}
 	now := time.Now()
-	l.landed(now)
+	l.landed(b, now)
 	l.eng.metrics.committed(now.Sub(start), b.count, len(block))
 	l.complete(b, nil)
 	for i := range b.extents[:b.n] {
@@ -138,16 +132,18 @@ func (l *log) complete(b *buffer, err error) {
 				rs[i].Err = err
 			}
 		}
+		a.producer.published.Add(float64(a.accepted[b.number&1]))
 		a.producer.done(rs)
 	}
 }
 
 // landed notes that nothing is on its way to the disk, before anybody is acknowledged: who writes after its
 // acknowledgement has waited for it.
-func (l *log) landed(now time.Time) {
+func (l *log) landed(b *buffer, now time.Time) {
 	l.buf.Lock()
 	defer l.buf.Unlock()
-	l.buf.flying, l.buf.recent.at = 0, now
+	l.buf.flying = 0
+	l.buf.pace.land(now, b.entries, l.buf.active.entries)
 }
 
 // maxReceipts bounds the memory that a producer keeps for its next block.
@@ -160,7 +156,7 @@ func (l *log) recycle(b *buffer) {
 	for _, a := range b.touched {
 		p := b.number & 1
 		clear(a.receipts[p])
-		a.receipts[p] = a.receipts[p][:0]
+		a.receipts[p], a.accepted[p] = a.receipts[p][:0], 0
 		if cap(a.receipts[p]) > maxReceipts {
 			a.receipts[p] = nil
 		}

@@ -20,9 +20,6 @@ const (
 	maxBlockCount = 1 << 30
 )
 
-// commitBytes is how much makes a block worth committing at once.
-const commitBytes = 256 << 10
-
 // log is one running journal. buf is shared by appenders and the committer under its leaf mutex; tail is written by the
 // committer and read by everybody; the rest belongs to the committer goroutine.
 type log struct {
@@ -44,7 +41,7 @@ type log struct {
 		active *buffer
 		spare  *buffer
 		flying uint64 // number of the block that is on its way to the disk, 0 = none
-		recent recent
+		pace   pace
 		failed error
 	}
 	tail struct {
@@ -65,14 +62,14 @@ type buffer struct {
 	number  uint64         // of the block, counted since start
 	extents []extentBuffer // the first n are in use; the others keep their memory
 	n       int
-	bytes   int
+	pending // what the committer's rule looks at
 	count   int64
 	first   time.Time // when it stopped being empty
 	touched []*appender
-	waiting int  // producers of the last two blocks that have something in this one
 	again   int  // producers of the last block that have something in this one
-	open    bool // somebody here does not wait for acknowledgements
-	urgent  bool // commit without waiting for the window
+	held    bool // the committer waits for more
+	found   bool // somebody wrote again meanwhile
+	urgent  bool // commit without waiting
 
 	notBefore int64 // commit time, unix ms: what was parked is not released early
 }
@@ -84,17 +81,10 @@ type extentBuffer struct {
 	data  []byte
 }
 
-// recent counts the distinct producers of the last two blocks.
-type recent struct {
-	last, before, both int // producers in the last block, in the one before, in both
-	at                 time.Time
-}
-
-func (r recent) count() int { return r.last + r.before - r.both }
-
 func newLog(e *Engine, name string, epoch uint64, j journal.Journal) *log {
 	l := &log{eng: e, name: name, epoch: epoch, journal: j, kick: make(chan struct{}, 1)}
 	l.buf.space.L = &l.buf
+	l.buf.pace.window = e.cfg.Window
 	// Numbers start so high that "two blocks ago" never means a producer that has not written yet.
 	l.buf.active, l.buf.spare = &buffer{number: 3}, &buffer{number: 2}
 	l.tail.parts = map[uint32]*Partition{}

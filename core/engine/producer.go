@@ -41,7 +41,9 @@ type appender struct {
 	log      *log
 	block    uint64 // the last block it wrote into
 	openTill uint64 // up to this block it counts as one that does not wait for acknowledgements
+	late     bool   // it came to that block when the committer was waiting already
 	receipts [2][]Receipt
+	accepted [2]int64 // messages published, which the metric learns once a block
 }
 
 // NewProducer returns a producer. done is called by a committer goroutine, once per block that holds entries of it, in
@@ -67,7 +69,6 @@ func (pr *Producer) Publish(p *Partition, e *core.Entry, token uint64) error {
 	if err := a.append(p, e, token, size, nil); err != nil {
 		return fmt.Errorf("append to %s: %w", p.topic.name, err)
 	}
-	pr.published.Add(float64(e.Count))
 	return nil
 }
 
@@ -134,12 +135,19 @@ func (a *appender) append(p *Partition, e *core.Entry, token uint64, size int, w
 	r := Receipt{Token: token, Partition: p, Base: b.add(p, e)}
 	if with != nil {
 		with.add(b, &r)
+	} else {
+		a.accepted[n&1] += int64(e.Count)
 	}
-	if a.block != n {
+	switch {
+	case a.block != n:
 		l.join(a, b, n)
+	case b.held && !a.late: // the committer waits for others, with something of it in hand
+		a.openTill = n + 2
+		b.open, b.found = true, true
 	}
 	a.receipts[n&1] = append(a.receipts[n&1], r)
-	b.urgent = b.bytes >= commitBytes || !b.open && b.waiting >= l.buf.recent.count()
+	b.entries++
+	b.urgent = l.buf.pace.urgent(&b.pending)
 	kick := wasEmpty || b.urgent && !wasUrgent
 	l.buf.Unlock()
 	if kick {
@@ -149,8 +157,8 @@ func (a *appender) append(p *Partition, e *core.Entry, token uint64, size int, w
 }
 
 // join notes the first entry of an appender in the active block and judges what kind of producer it is. The caller holds
-// l.buf. A producer that writes while its last block is still on its way to the disk does not wait for acknowledgements:
-// for two blocks it makes its blocks wait for the window, or 20 000 messages a second would be 10 000 commits.
+// l.buf. A producer that writes while its last block is still on its way to the disk does not wait for acknowledgements,
+// and counts as such for two blocks.
 func (l *log) join(a *appender, b *buffer, n uint64) {
 	if a.block == n-1 && l.buf.flying == n-1 {
 		a.openTill = n + 2
@@ -159,10 +167,10 @@ func (l *log) join(a *appender, b *buffer, n uint64) {
 	switch a.block {
 	case n - 1:
 		b.again++
-		b.waiting++
+		b.producers++
 	case n - 2:
-		b.waiting++
+		b.producers++
 	}
-	a.block = n
+	a.block, a.late = n, b.held
 	b.touched = append(b.touched, a)
 }
