@@ -13,7 +13,7 @@ import (
 	"isthmus/core/meta"
 )
 
-// checkpointBytes is how much is written to a journal between two checkpoints of its views. A start replays what was
+// checkpointBytes is how much is written to a journal between two checkpoints by default. A start replays what was
 // written since the last one: half of the 64 MiB that it may read, because more is written while a checkpoint is made.
 const checkpointBytes = 32 << 20
 

@@ -39,6 +39,8 @@ type Config struct {
 	ColdBytes     int64            // memory for what catch-up readers share; default 16 MiB
 	SaveEvery     time.Duration    // metadata tick; default 500 ms
 	TrimFloor     time.Duration    // consumed data stays at least this long; default 10 min
+	MarkBytes     int64            // journal bytes between two places to read and trim from; default 4 MiB
+	ViewBytes     int64            // journal bytes between two checkpoints of its views; default 32 MiB
 	FailoverGrace time.Duration    // for late acks of a connected predecessor; default 1 s, negative: none
 	MaxMessage    int              // bytes of an entry; default 5 MiB and some
 	Now           func() time.Time // default time.Now; the wall clock of retention, locks and expiry
@@ -55,6 +57,8 @@ func (c *Config) setDefaults() {
 	c.ColdBytes = cmp.Or(c.ColdBytes, 16<<20)
 	c.SaveEvery = cmp.Or(c.SaveEvery, 500*time.Millisecond)
 	c.TrimFloor = cmp.Or(c.TrimFloor, 10*time.Minute)
+	c.MarkBytes = cmp.Or(c.MarkBytes, markBytes)
+	c.ViewBytes = cmp.Or(c.ViewBytes, checkpointBytes)
 	c.FailoverGrace = cmp.Or(c.FailoverGrace, time.Second)
 	c.MaxMessage = cmp.Or(c.MaxMessage, 6<<20)
 	c.Parked.setDefaults()

@@ -65,7 +65,7 @@ func (l *log) replay(ctx context.Context, checkpoints map[string]meta.Checkpoint
 	}
 	l.views.written = bytes
 	if len(active) < len(l.views.all) {
-		l.views.written = checkpointBytes // how much lies behind the others' checkpoints is not known: take one soon
+		l.views.written = l.eng.cfg.ViewBytes // how much lies behind the others' checkpoints is not known: take one soon
 	}
 	if blocks > 0 {
 		l.eng.cfg.Log.Info("journal replayed", "journal", l.name, "blocks", blocks, "bytes", bytes, "seq", uint64(l.tail.seq))
@@ -91,7 +91,7 @@ func (l *log) placeOffsets() {
 				p.first.Store(max(o, p.first.Load()))
 			}
 		}
-		l.tail.sinceMark = markBytes // take a fresh one soon, the true distance is not known
+		l.tail.sinceMark = l.eng.cfg.MarkBytes // take a fresh one soon, the true distance is not known
 	}
 }
 

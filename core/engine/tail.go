@@ -33,7 +33,7 @@ func (x *tailExtent) next(e *core.Entry) error {
 	return nil
 }
 
-// markBytes is how far apart the places are from which an offset is looked for.
+// markBytes is how far apart the places are from which an offset is looked for, if Config does not say.
 const markBytes = 4 << 20
 
 // mark is a place in a journal to read from: at Seq, the next offsets of its partitions were these. A partition that is
@@ -71,7 +71,7 @@ func (l *log) show(seq journal.Seq, raw []byte) {
 
 // markBefore takes a mark in front of a block, if enough was written since the last. The caller holds l.tail.
 func (l *log) markBefore(seq journal.Seq, time, size int64) {
-	if len(l.tail.marks) == 0 || l.tail.sinceMark >= markBytes {
+	if len(l.tail.marks) == 0 || l.tail.sinceMark >= l.eng.cfg.MarkBytes {
 		next, bytes := make(map[uint32]core.Offset, len(l.tail.parts)), make(map[uint32]int64, len(l.tail.parts))
 		for n, p := range l.tail.parts {
 			next[n], bytes[n] = p.committed.Load(), p.bytes

@@ -136,7 +136,7 @@ func feedExtent(v view, p *Partition, seq journal.Seq, x tailExtent) error {
 // look shows a block that has just become durable to the live views. Called by the committer.
 func (l *log) look(seq journal.Seq, raw []byte) error {
 	l.views.written += int64(len(raw))
-	if l.views.written >= checkpointBytes {
+	if l.views.written >= l.eng.cfg.ViewBytes {
 		l.views.due.Store(true)
 	}
 	if len(l.views.live) == 0 {
