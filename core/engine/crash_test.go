@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,6 +47,7 @@ func TestI1_I2_I6_I7_CrashBench(t *testing.T) {
 
 func crashLife(t *testing.T, seed uint64) {
 	var err error
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that one seed means one order of events, as far as that can be had
 	synctest.Test(t, func(t *testing.T) {
 		w := newCrashWorld(t, seed)
 		for i := 0; i < lifeCrashes && err == nil; i++ {

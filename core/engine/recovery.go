@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +55,8 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load topics: %w", err)
 	}
-	for n, rec := range topics {
+	for _, n := range slices.SortedFunc(maps.Keys(topics), func(a, b core.TopicName) int { return strings.Compare(a.String(), b.String()) }) {
+		rec := topics[n]
 		if rec.Hash != placementHash {
 			return fmt.Errorf("%s places keys by %q, this version by %q: %w", n, rec.Hash, placementHash, core.ErrUnsupported)
 		}
