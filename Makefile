@@ -1,5 +1,5 @@
 # make run and make test are all that a fresh machine with Go needs; the rest is for those who change things.
-.PHONY: run build test e2e bench bench-large lint fmt fuzz tools
+.PHONY: run build test e2e crash bench bench-large lint fmt fuzz tools
 
 TEST  := go test -race -shuffle=on
 # The public clients race with themselves: where they run in the test process the detector is off. The gateway's own races
@@ -24,6 +24,9 @@ test: tools ## everything: rooms first, then real clients against the real binar
 
 e2e: tools ## only the real clients
 	$(REAL) ./e2e/...
+
+crash: ## the power fails 2000 times at random operations; a failure prints the seed that plays it again
+	go test -run CrashBench -count=1 ./core/engine -crash 2000
 
 lint: ## go vet, then the linters of .golangci.yml at the version that tools/go.mod pins
 	go vet ./...

@@ -111,20 +111,33 @@ func (w *crashWorld) recoverAndCheck() error {
 		if w.rand.IntN(3) == 0 {
 			w.failAt(w.rand.IntN(20))
 		}
-		err := w.start()
+		err := w.restart()
 		if err == nil {
 			break
 		}
 		if !errors.Is(err, faultfs.ErrPower) {
-			return fmt.Errorf("restart: %w", err)
+			return err
 		}
 	}
 	w.failAt(1 << 40)
-	if w.eng.Health() != nil {
-		return fmt.Errorf("after the restart: %w", w.eng.Health())
+	return w.check(down)
+}
+
+// restart starts the engine on what is left.
+func (w *crashWorld) restart() error {
+	if err := w.start(); err != nil {
+		return fmt.Errorf("restart: %w", err)
 	}
 	for _, g := range w.groups {
 		g.consumer, g.held, g.got = nil, nil, nil
+	}
+	return nil
+}
+
+// check compares what is there with what was acknowledged until the crash at down.
+func (w *crashWorld) check(down int64) error {
+	if w.eng.Health() != nil {
+		return fmt.Errorf("after the restart: %w", w.eng.Health())
 	}
 	for _, l := range w.logs {
 		if err := w.checkLog(l); err != nil {

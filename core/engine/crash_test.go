@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	crashPoints = flag.Int("crash", 250, "how many times the power fails in TestI1_I2_I6_I7_CrashBench")
+	crashPoints = flag.Int("crash", 400, "how many times the power fails in TestI1_I2_I6_I7_CrashBench")
 	crashSeed   = flag.Uint64("crash-seed", 0, "play this one life of the crash bench")
 )
 
@@ -160,9 +160,20 @@ func (w *crashWorld) failAt(n int) {
 // span works until the power fails: in the middle of something, or at rest.
 func (w *crashWorld) span() error {
 	w.failAt(w.rand.IntN(100))
-	for range 25 {
-		if w.downAt.Load() != 0 {
-			break
+	if err := w.work(25, true); err != nil {
+		return err
+	}
+	w.downAt.CompareAndSwap(0, time.Now().UnixNano())
+	w.disk.PowerOff()
+	w.kill()
+	return w.look()
+}
+
+// work does a number of things, or stops early when the power fails.
+func (w *crashWorld) work(steps int, stop bool) error {
+	for range steps {
+		if stop && w.downAt.Load() != 0 {
+			return nil
 		}
 		w.act()
 		time.Sleep(2 * time.Millisecond)
@@ -171,10 +182,7 @@ func (w *crashWorld) span() error {
 			return err
 		}
 	}
-	w.downAt.CompareAndSwap(0, time.Now().UnixNano())
-	w.disk.PowerOff()
-	w.kill()
-	return w.look()
+	return nil
 }
 
 // act does something. That it fails for want of power is no fault.

@@ -91,7 +91,13 @@ func (j *Journal) publish(w *writer, b journal.Block) journal.Seq {
 func (j *Journal) roll(w *writer, b journal.Block) error {
 	<-j.flusher.file
 	defer func() { j.flusher.file <- w.file }()
-	if w.seg != nil {
+	switch {
+	case w.seg == nil:
+	case w.seg.next == w.seg.base: // a crash left it without a record; the one to come has its name
+		if err := j.replace(w); err != nil {
+			return err
+		}
+	default:
 		if err := j.leave(w); err != nil {
 			return err
 		}
@@ -110,6 +116,16 @@ func (j *Journal) roll(w *writer, b journal.Block) error {
 	defer j.mu.Unlock()
 	j.mu.segments = append(j.mu.segments, seg)
 	return nil
+}
+
+// replace takes an empty segment out of the chain. Its file goes when the next one takes its name.
+func (j *Journal) replace(w *writer) error {
+	err := w.file.Close()
+	w.seg, w.file = nil, nil
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.mu.segments = j.mu.segments[:len(j.mu.segments)-1]
+	return err
 }
 
 // leave hands the segment to the background to be sealed. Nothing of a later one may be on the disk before this one is.
