@@ -132,7 +132,9 @@ func (l *log) complete(b *buffer, err error) {
 				rs[i].Err = err
 			}
 		}
-		a.producer.published.Add(float64(a.accepted[b.number&1]))
+		if n := a.accepted[b.number&1]; n > 0 {
+			a.producer.published.Add(float64(n))
+		}
 		a.producer.done(rs)
 	}
 }

@@ -135,7 +135,7 @@ func (a *appender) append(p *Partition, e *core.Entry, token uint64, size int, w
 	r := Receipt{Token: token, Partition: p, Base: b.add(p, e)}
 	if with != nil {
 		with.add(b, &r)
-	} else {
+	} else if a.producer.published != nil { // the engine's own producers publish nothing
 		a.accepted[n&1] += int64(e.Count)
 	}
 	switch {
