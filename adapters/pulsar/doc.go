@@ -14,5 +14,5 @@
 // swallowed; LOOKUP errors are answered inside the response; only commands that every client knows are ever sent.
 //
 // Not supported: Key_Shared, non-persistent topics beyond their lookup, exclusive producers, schema compatibility,
-// transactions, topic watchers, delayed delivery, TLS. docs/pulsar.md has the whole table.
+// transactions, topic watchers, TLS. docs/pulsar.md has the whole table.
 package pulsar

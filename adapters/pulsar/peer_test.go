@@ -105,7 +105,7 @@ func TestMetadataOfTheClient(t *testing.T) {
 	want := wire.Metadata{
 		Producer: []byte("p"), Sequence: 7, PublishTime: 1700000000000, HasKey: true, Key: []byte("a2V5"), KeyB64: true,
 		HasOrdering: true, OrderingKey: []byte("o"), Compression: wire.CompressionZSTD, UncompressedSize: 99, Batch: true, NumMessages: 1,
-		EventTime: 5, Encrypted: true, Highest: 8, HasHighest: true, NullValue: true, HasChunk: true,
+		EventTime: 5, Encrypted: true, Highest: 8, HasHighest: true, NullValue: true, HasChunk: true, DeliverAt: 12,
 	}
 	if !reflect.DeepEqual(m, want) {
 		t.Errorf("\n got %+v\nwant %+v", m, want)

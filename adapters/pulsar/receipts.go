@@ -85,7 +85,12 @@ func (r *ring) grow() {
 func (r *ring) done(rs []engine.Receipt) {
 	r.mu.Lock()
 	for i := range rs {
-		r.settle(rs[i].Token, rs[i].Err, uint64(rs[i].Partition.Number())+1, uint64(rs[i].Base))
+		x := &rs[i]
+		number, base := x.Partition.Number(), x.Base
+		if x.Parked != 0 { // its place in the log is not known yet; no message ever has this id
+			number, base = x.Parked.Place()
+		}
+		r.settle(x.Token, x.Err, uint64(number)+1, uint64(base))
 	}
 	closed := r.leave()
 	r.mu.Unlock()

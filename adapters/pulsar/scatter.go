@@ -43,7 +43,7 @@ func (s *session) scatter(p *producer, e *core.Entry, m *wire.Metadata, pl *wire
 	}
 	defer clear(s.scattered) // they point into the read buffer
 	if together {
-		return p.pub.Publish(p.topic.Partition(s.scattered[0].at), e, token)
+		return p.store(s.scattered[0].at, e, m, token)
 	}
 	p.ring.expect(token, len(s.scattered))
 	for i := range s.scattered {
@@ -84,5 +84,5 @@ func (s *session) publishOne(p *producer, batch *core.Entry, m *wire.Metadata, p
 	s.data = append(s.data, x.single.Body...)
 	binary.BigEndian.PutUint32(s.data, wire.Checksum(s.data[4:]))
 	e.Data = s.data
-	return p.pub.Publish(p.topic.Partition(x.at), &e, token)
+	return p.store(x.at, &e, m, token)
 }

@@ -2,6 +2,7 @@ package pulsar
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"isthmus/adapters/pulsar/wire"
@@ -74,6 +75,8 @@ func (c *consumer) sought(q *wire.Seek) (core.Offset, error) {
 		return first, nil
 	case q.HasID && q.ID.Latest():
 		return next, nil
+	case q.HasID && q.ID.Ledger <= math.MaxUint32 && c.part.ParksIn(uint32(q.ID.Ledger-1)):
+		return 0, fmt.Errorf("the receipt of a delayed message is no place in the topic: %w", errNotAllowed)
 	case q.HasID:
 		return position(c.part, &q.ID), nil
 	case q.HasTime:

@@ -3,17 +3,20 @@ package pulsar
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"isthmus/adapters/pulsar/wire"
 	"isthmus/core"
+	"isthmus/core/engine"
 )
 
 // maxBatch bounds the messages of a batch; clients send a thousand unless they are told otherwise.
 const maxBatch = 1 << 16
 
 // SEND. What arrives is stored as it came, from the checksum on; of the metadata only what the engine needs is read.
-// Deviates: a message that says of itself more than its body can hold is refused.
+// Deviates: a message that says of itself more than its body can hold is refused; deliver_at_time holds a message back for
+// every kind of subscription and reader, not for Shared and Key_Shared alone.
 // Spec: Pulsar CommandSend; one wire batch is one entry
 func (s *session) publish(f wire.Frame) error {
 	var c wire.Send
@@ -79,7 +82,18 @@ func (s *session) submit(p *producer, c *wire.Send, payload []byte, token uint64
 		return s.scatter(p, &e, &m, &pl, token)
 	}
 	at := p.topic.Place(e.Key, e.Flags&core.FlagHasKey != 0, p.chosen())
-	return p.pub.Publish(p.topic.Partition(at), &e, token)
+	return p.store(at, &e, &m, token)
+}
+
+// store gives an entry to the engine: for its time, if it has one.
+// Deviates: a delay that is too long is not NotAllowedError, after which Go's producer is dead.
+// Spec: Pulsar MessageMetadata.deliver_at_time
+func (p *producer) store(at int32, e *core.Entry, m *wire.Metadata, token uint64) error {
+	err := p.pub.PublishAt(p.topic.Partition(at), e, m.DeliverAt, token)
+	if errors.Is(err, engine.ErrDelayTooLong) {
+		return fmt.Errorf("%w: %w", errMetadata, err)
+	}
+	return err
 }
 
 // chosen is the partition that the client chose, -1 when it left that to us.

@@ -44,11 +44,17 @@ type ParkedID int64
 
 func parkedID(number uint32, o core.Offset) ParkedID { return ParkedID(int64(number)<<43 | o) }
 
+// Place is the name in two parts: a number that no partition of a topic ever has, and an offset under it.
+func (id ParkedID) Place() (number uint32, o core.Offset) { return id.number(), id.offset() }
+
 func (id ParkedID) number() uint32      { return uint32(id >> 43) }
 func (id ParkedID) offset() core.Offset { return core.Offset(id) & (1<<43 - 1) }
 
 // ErrNotParked says that a message is not parked, or no longer: it was released, taken back, decided or given up.
 var ErrNotParked = fmt.Errorf("no such parked message: %w", core.ErrInvalid)
+
+// ErrDelayTooLong is the refusal of a delay beyond ParkedLimits.MaxDelay.
+var ErrDelayTooLong = fmt.Errorf("delay too long: %w", core.ErrInvalid)
 
 // parking is what is parked in one log: an index over the records of the log's internal partition. Its goroutine releases
 // what is due and has half messages checked; it alone uses producer, and the buffers of parked_read.go. The mutex is a
@@ -180,4 +186,10 @@ func (p *Partition) Parked() int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return int64(k.mu.index.Count(p.number))
+}
+
+// ParksIn tells whether this is the number in the names of what is parked for the partition.
+func (p *Partition) ParksIn(number uint32) bool {
+	k := p.log.parking.Load()
+	return k != nil && k.part.number == number
 }

@@ -19,7 +19,7 @@ func (pr *Producer) PublishAt(p *Partition, e *core.Entry, due int64, token uint
 		return pr.Publish(p, e, token)
 	}
 	if most := pr.eng.cfg.Parked.MaxDelay; due > now.Add(most).UnixMilli() {
-		return fmt.Errorf("a delay of %v, %v is allowed: %w", time.Duration(due-now.UnixMilli())*time.Millisecond, most, core.ErrInvalid)
+		return fmt.Errorf("it is due in %v, %v is allowed: %w", time.UnixMilli(due).Sub(now).Truncate(time.Millisecond), most, ErrDelayTooLong)
 	}
 	return pr.park(p, e, &parked.Record{Kind: parked.Delay, Due: due}, token)
 }
@@ -34,7 +34,7 @@ type HalfMessage struct {
 // PublishHalf parks an entry until Commit or Rollback.
 func (pr *Producer) PublishHalf(p *Partition, e *core.Entry, h HalfMessage, token uint64) error {
 	if most := pr.eng.cfg.Parked.MaxDelay; h.Due > pr.eng.now().Add(most).UnixMilli() || h.Wait > most {
-		return fmt.Errorf("a delay beyond %v: %w", most, core.ErrInvalid)
+		return fmt.Errorf("it is due once committed, %v is allowed: %w", most, ErrDelayTooLong)
 	}
 	return pr.park(p, e, &parked.Record{Kind: parked.Half, Due: h.Due, Wait: h.Wait.Milliseconds(), Check: h.Check}, token)
 }

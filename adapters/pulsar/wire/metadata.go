@@ -36,6 +36,7 @@ type Metadata struct {
 	NullValue        bool
 	HasChunk         bool
 	Marker           bool
+	DeliverAt        int64 // unix ms; 0: at once
 }
 
 // Parse reads the fields above without allocating.
@@ -93,6 +94,8 @@ func (m *Metadata) field(r *reader, num, wt int) {
 		m.KeyB64 = r.uint(wt) != 0
 	case 18:
 		m.OrderingKey, m.HasOrdering = r.raw(wt), true
+	case 19:
+		m.DeliverAt = int64(r.uint(wt))
 	case 20:
 		r.uint(wt)
 		m.Marker = true
