@@ -161,9 +161,14 @@ func (s *session) producerReady(request uint64, p *producer) {
 func (s *Server) claim(p, evicted *producer) (holder *producer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.mu.producers[p.key]; h != nil && h != evicted && !h.ring.isClosed() {
+	h := s.mu.producers[p.key]
+	if h != nil && h != evicted && !h.ring.isClosed() {
 		return h
 	}
+	if h != nil {
+		h.topic.Use(false)
+	}
+	p.topic.Use(true)
 	s.mu.producers[p.key] = p
 	return nil
 }
@@ -173,6 +178,7 @@ func (s *Server) release(p *producer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.producers[p.key] == p {
+		p.topic.Use(false)
 		delete(s.mu.producers, p.key)
 	}
 }

@@ -143,6 +143,7 @@ func (s *session) publish(p *engine.Partition, e *core.Entry, n *native, token u
 	err := s.producer.Publish(p, e, token)
 	if err != nil {
 		s.flight.add(-1)
+		s.target = sendTarget{} // the topic may be another one by now
 	}
 	if cap(s.scratch) > idleBuffer {
 		s.scratch = nil

@@ -25,6 +25,7 @@ type Defaults struct {
 	Partitions        int32 // of a topic that an MQTT or Pulsar client creates; 0 = unpartitioned
 	RocketMQQueues    int32 // of one that a RocketMQ client creates
 	Policy            Policy
+	DeleteWhenIdle    time.Duration // after which such a topic is deleted when nobody uses it; 0: never
 }
 
 // Config is what an engine is made of. Journals and Meta are required.

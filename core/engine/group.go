@@ -138,6 +138,9 @@ func (t *Topic) BeginGroup(name string, s Start) (*Group, error) {
 	}
 	t.eng.meta.Lock()
 	defer t.eng.meta.Unlock()
+	if t.removed {
+		return nil, fmt.Errorf("%s: %w", t.name, core.ErrTopicNotFound)
+	}
 	if g, err := t.Group(name); err == nil {
 		return g, nil
 	}
@@ -262,12 +265,8 @@ func (g *Group) forget() error {
 	g.dying.Store(true)
 	t.eng.meta.Lock()
 	defer t.eng.meta.Unlock()
-	if g.durable {
-		ws := []meta.Write{{Bucket: meta.Groups, Key: g.key()}}
-		for _, gp := range g.parts() {
-			ws = append(ws, meta.Write{Bucket: meta.Cursors, Key: gp.key()})
-		}
-		if err := t.eng.cfg.Meta.Apply(ws); err != nil {
+	if g.durable && !t.removed { // a topic of the same name may have a group of the same name by now
+		if err := t.eng.cfg.Meta.Apply(g.forgetting()); err != nil {
 			g.dying.Store(false)
 			return fmt.Errorf("delete group %s of %s: %w", g.name, t.name, err)
 		}
@@ -277,6 +276,15 @@ func (g *Group) forget() error {
 	delete(t.mu.groups, g.name)
 	t.mu.Unlock()
 	return nil
+}
+
+// forgetting are the writes that make metadata forget the group.
+func (g *Group) forgetting() []meta.Write {
+	ws := []meta.Write{{Bucket: meta.Groups, Key: g.key()}}
+	for _, gp := range g.parts() {
+		ws = append(ws, meta.Write{Bucket: meta.Cursors, Key: gp.key()})
+	}
+	return ws
 }
 
 // detachAll ends every group's consumers at shutdown.

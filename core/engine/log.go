@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,8 +28,11 @@ type log struct {
 	name    string
 	epoch   uint64
 	journal journal.Journal
-	kick    chan struct{} // capacity 1: the active buffer deserves a look
-	last    int64         // commit time of the last block, unix ms
+	kick    chan struct{}   // capacity 1: the active buffer deserves a look
+	life    context.Context // of its goroutines; it ends early when the log is removed
+	finish  func()
+	running sync.WaitGroup
+	last    int64 // commit time of the last block, unix ms
 	extents []journal.Extent
 	saved   meta.JournalRecord // as recovery found it
 	views   views
@@ -83,6 +87,7 @@ type extentBuffer struct {
 
 func newLog(e *Engine, name string, epoch uint64, j journal.Journal) *log {
 	l := &log{eng: e, name: name, epoch: epoch, journal: j, kick: make(chan struct{}, 1)}
+	l.life, l.finish = context.WithCancel(context.Background())
 	l.buf.space.L = &l.buf
 	l.buf.pace.window = e.cfg.Window
 	// Numbers start so high that "two blocks ago" never means a producer that has not written yet.
@@ -90,6 +95,22 @@ func newLog(e *Engine, name string, epoch uint64, j journal.Journal) *log {
 	l.tail.parts = map[uint32]*Partition{}
 	l.views.init(l)
 	return l
+}
+
+// start is tasks.start for a goroutine of the log.
+func (l *log) start(f func(context.Context)) bool {
+	l.running.Add(1)
+	started := l.eng.tasks.start(func(ctx context.Context) {
+		defer l.running.Done()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(l.life, cancel)()
+		f(ctx)
+	})
+	if !started {
+		l.running.Done()
+	}
+	return started
 }
 
 func (l *log) wake() {

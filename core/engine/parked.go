@@ -93,7 +93,7 @@ func (e *Engine) openParking(l *log, number uint32) (*parking, error) {
 	t.list.Store(&[]*Partition{k.part})
 	k.producer = &Producer{eng: e, done: k.wrote}
 	k.mu.index, k.mu.settled = parked.New(), map[core.Offset]struct{}{}
-	if !e.tasks.start(k.run) {
+	if !l.start(k.run) {
 		return nil, core.ErrClosed
 	}
 	l.tail.Lock()

@@ -121,8 +121,14 @@ func (a *appender) append(p *Partition, e *core.Entry, token uint64, size int, w
 	for l.buf.failed == nil && l.buf.active.full(size) {
 		l.buf.space.Wait()
 	}
-	if l.buf.failed != nil {
-		err := l.buf.failed
+	err := p.dead
+	if err == nil && with != nil && with.target != nil {
+		err = with.target.dead
+	}
+	if err == nil {
+		err = l.buf.failed
+	}
+	if err != nil {
 		l.buf.Unlock()
 		return err
 	}

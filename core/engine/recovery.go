@@ -55,6 +55,9 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load topics: %w", err)
 	}
+	if err := e.removeLeftovers(ctx, topics); err != nil {
+		return err
+	}
 	for _, n := range slices.SortedFunc(maps.Keys(topics), func(a, b core.TopicName) int { return strings.Compare(a.String(), b.String()) }) {
 		rec := topics[n]
 		if rec.Hash != placementHash {
@@ -63,6 +66,9 @@ func (e *Engine) recover(ctx context.Context) error {
 		if _, err := e.addTopic(ctx, n, rec); err != nil && !e.setAside(n, err) {
 			return err
 		}
+	}
+	if err := e.openShared(ctx); err != nil {
+		return err
 	}
 	if err := e.recoverParkings(); err != nil {
 		return err
@@ -78,6 +84,28 @@ func (e *Engine) recover(ctx context.Context) error {
 		l.unpark(func(target uint32) bool { return l.part(target) == nil })
 	}
 	return e.loadGroups()
+}
+
+// openShared opens the shared journals that no topic is left in: what deleted topics wrote lies before what comes next.
+func (e *Engine) openShared(ctx context.Context) error {
+	var names []string
+	err := e.cfg.Meta.Load(meta.Journals, func(key string, _ []byte) error {
+		if !ownSet(key) {
+			names = append(names, key)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("load journals: %w", err)
+	}
+	for _, name := range names {
+		if _, err := e.logOf(ctx, name); errors.Is(err, journal.ErrDamaged) {
+			e.cfg.Log.Error("journal is out of service", "journal", name, "err", err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // setAside keeps a topic whose journal is damaged out of service, and no other: somebody has to decide about it.
@@ -110,7 +138,7 @@ func (e *Engine) addTopic(ctx context.Context, n core.TopicName, rec meta.TopicR
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n, err)
 	}
-	t.reshape(&shape{rec.Placement == "key", rec.Names, policy})
+	t.reshape(&shape{rec.Declared, rec.Placement == "key", rec.Names, policy})
 	t.mu.groups = map[string]*Group{}
 	if len(rec.Numbers) != int(max(1, rec.Partitions)) {
 		return nil, fmt.Errorf("%s: %d partition numbers for %d partitions: %w", n, len(rec.Numbers), rec.Partitions, core.ErrInvalid)
@@ -142,6 +170,9 @@ func (t *Topic) open(ctx context.Context, rec meta.TopicRecord, from int) (ps []
 			return nil, fmt.Errorf("%s partition %d: %w", t.name, i, err)
 		}
 		p := &Partition{topic: t, index: int32(i), number: number, log: l, extent: -1}
+		if i < len(rec.First) {
+			p.first.Store(rec.First[i])
+		}
 		ps = append(ps, p)
 		l.tail.Lock()
 		l.tail.parts[number] = p // also when another one's journal turns out damaged: its offsets are saved on
@@ -183,7 +214,7 @@ func (e *Engine) logOf(ctx context.Context, name string) (*log, error) {
 	if l.tail.marks, err = e.loadMarks(name); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	if !e.tasks.start(l.commit) {
+	if !l.start(l.commit) {
 		return nil, errors.Join(fmt.Errorf("open journal %s: %w", name, core.ErrClosed), j.Close())
 	}
 	e.mu.Lock()
@@ -203,7 +234,7 @@ func (e *Engine) newLogOf(ctx context.Context, name string) (*log, error) {
 		return nil, err
 	}
 	l.tail.RLock()
-	used := len(l.tail.parts) > 0
+	used := len(l.tail.parts) > 0 || l.tail.savedSeq > 0 // of topics that were deleted
 	l.tail.RUnlock()
 	first, next, _, err := l.journal.Bounds(ctx)
 	if err == nil && !used && next > first {

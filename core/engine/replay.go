@@ -63,6 +63,12 @@ func (l *log) replay(ctx context.Context, checkpoints map[string]meta.Checkpoint
 		blocks++
 		bytes += int64(len(rec.Block))
 	}
+	for _, p := range l.tail.parts { // emptied up to where the journal had come, and the journal has lost that
+		if first := p.first.Load(); p.next < first {
+			p.next = first
+			p.committed.Store(first)
+		}
+	}
 	l.views.written = bytes
 	if len(active) < len(l.views.all) {
 		l.views.written = l.eng.cfg.ViewBytes // how much lies behind the others' checkpoints is not known: take one soon

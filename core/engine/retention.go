@@ -28,6 +28,7 @@ func (e *Engine) warden(ctx context.Context) {
 		}
 		if n%trimEvery == 0 {
 			e.trim(ctx)
+			e.removeIdle(e.now())
 		}
 	}
 }

@@ -191,6 +191,7 @@ func TestABlockedProducerWaitsForRoom(t *testing.T) {
 			t.Fatalf("%+v", r)
 		}
 		p.Wait(time.Hour)
+		time.Sleep(time.Second) // what was under way is measured
 		go publish()
 		synctest.Wait()
 		bed.Stop(t)

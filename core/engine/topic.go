@@ -23,6 +23,9 @@ type Topic struct {
 	list        atomic.Pointer[[]*Partition] // replaced under Engine.meta when the topic grows
 	turn        atomic.Uint32                // round robin of unkeyed messages
 	gate        atomic.Pointer[gate]         // nil: producers are not held up
+	users       atomic.Int32                 // producers that said they are connected
+	removed     bool                         // guarded by Engine.meta
+	idle        idleness
 
 	mu struct {
 		sync.RWMutex
@@ -32,12 +35,13 @@ type Topic struct {
 
 // shape is what a new declaration may change; immutable.
 type shape struct {
-	byKey  bool
-	names  map[string]string
-	policy Policy
+	declared bool
+	byKey    bool
+	names    map[string]string
+	policy   Policy
 }
 
-// Partition is one ordered log of a topic. next and the active extent are guarded by its log's buffer mutex; what is
+// Partition is one ordered log of a topic. next, dead and the active extent are guarded by its log's buffer mutex; what is
 // committed is guarded by the log's tail mutex; first and committed may be read by anyone.
 type Partition struct {
 	topic     *Topic
@@ -46,6 +50,7 @@ type Partition struct {
 	log       *log
 	internal  bool        // of the engine: no topic lists it
 	next      core.Offset // given to the next entry
+	dead      error       // why it takes no messages any more
 	extent    int         // index of its extent in the active buffer, -1 = none
 	first     atomic.Int64
 	committed atomic.Int64 // offset after the last visible message

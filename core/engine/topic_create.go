@@ -89,7 +89,7 @@ func (e *Engine) createTopic(n core.TopicName, spec TopicSpec, declared bool) (*
 		return nil, fmt.Errorf("create %s: %w", n, err)
 	}
 	if declared {
-		rec.Set = fmt.Sprintf("topic-%d", rec.Numbers[0])
+		rec.Set = ownPrefix + strconv.FormatUint(uint64(rec.Numbers[0]), 10)
 	}
 	// The journals are opened first: a journal without a topic harms nobody, a topic without its journals would.
 	for i := range rec.Numbers {
@@ -133,7 +133,7 @@ func (e *Engine) redeclare(t *Topic, spec TopicSpec) error {
 	for p, name := range t.shape.Load().names {
 		delete(e.mu.aliases, alias{p, name})
 	}
-	t.reshape(&shape{spec.ByKey, spec.Names, spec.Policy})
+	t.reshape(&shape{true, spec.ByKey, spec.Names, spec.Policy})
 	for p, name := range spec.Names {
 		e.mu.aliases[alias{p, name}] = t.name
 	}

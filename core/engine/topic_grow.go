@@ -64,6 +64,8 @@ func (t *Topic) grow(partitions int32, acceptRekey bool) error {
 
 func (t *Topic) mayGrow(partitions int32, acceptRekey bool) error {
 	switch have := t.Partitions(); {
+	case t.removed:
+		return core.ErrTopicNotFound
 	case !t.partitioned:
 		return fmt.Errorf("it is unpartitioned: %w", core.ErrInvalid)
 	case partitions <= have || partitions > maxPartitions:

@@ -52,6 +52,13 @@ type Syncer interface {
 	Sync(ctx context.Context) error
 }
 
+// Remover is what a store offers, by type assertion, that can forget a whole journal.
+type Remover interface {
+	// Remove forgets everything of a journal that nobody has open, and whatever lies beside it. When it fails, or the
+	// process ends on the way, some of it may be left: it may be called again. One that is not there is no error.
+	Remove(ctx context.Context, name string) error
+}
+
 // Thinner is what a tenant offers, by type assertion, that can take entries out of the middle.
 type Thinner interface {
 	// Thin forgets, of the blocks in [from, before), what keep does not keep, and tells how many bytes that freed. Seq

@@ -35,6 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) (store journal.Store, reopen func
 		{"Cancelled", testCancelled},
 		{"Checkpoints", testCheckpoints},
 		{"CheckpointFails", testCheckpointFails},
+		{"Remove", testRemove},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, reopen := open(t)

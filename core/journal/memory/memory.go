@@ -20,6 +20,7 @@ type Store struct {
 
 	checkpoints  map[string]map[string][]byte // of journal, by file; immutable bytes
 	onCheckpoint func(name, file string) error
+	onRemove     func(name string) error
 }
 
 // log is the data of one journal, guarded by Store.mu. Blocks are immutable.
