@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -27,11 +28,11 @@ const (
 	aheadStep = 1 << 20 // zeros of one step
 )
 
-// prepare starts a step of preparation if one is due: from the middle of a segment on the next one gets ready, in step
-// with the blocks appended, so that the zeros come in small portions.
+// prepare starts a step of preparation if one is due: when a quarter of a segment is full the next one begins to get ready,
+// in step with the blocks appended, so that the zeros come in small portions.
 func (j *Journal) prepare(w *writer) {
-	half := w.seg.capacity / 2
-	if w.seg.end < half {
+	begin := w.seg.capacity / 4
+	if w.seg.end < begin {
 		return
 	}
 	var a *ahead
@@ -41,7 +42,7 @@ func (j *Journal) prepare(w *writer) {
 		return // a step is under way
 	}
 	size := w.size
-	goal := min(int64(float64(w.seg.end-half)/float64(half)*float64(size))+aheadStep, size)
+	goal := min(int64(float64(w.seg.end-begin)/float64(w.seg.capacity-begin)*float64(size))+aheadStep, size)
 	if !w.zeroesPay(j.opt.Sync) {
 		goal = 0
 	}
@@ -85,12 +86,15 @@ func (a *ahead) step(j *Journal, size int64, zeroes bool) (err error) {
 	return a.file.Sync()
 }
 
-// drop gives the file's space back.
+// drop gives the file's space back, but for one that was recycled: it still has its name, and the next Open finds it.
 func (a *ahead) drop(fsys FS) error {
 	if a.file == nil {
 		return nil
 	}
-	err := errors.Join(a.file.Close(), fsys.Remove(a.path))
+	err := a.file.Close()
+	if !strings.HasSuffix(a.path, freeExt) {
+		err = errors.Join(err, fsys.Remove(a.path))
+	}
 	a.rawFile = rawFile{}
 	return err
 }

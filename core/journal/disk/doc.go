@@ -23,7 +23,7 @@
 // and the next one gets ready in step with the one in use (ahead.go). Both are short tasks that Append
 // starts and Close waits for; an idle journal has no goroutine, timer or open file but the segment's.
 // So a journal takes, beyond its records, the rest of the open segment, at most one of the next size once
-// the open one is half full, and at most two to be recycled: 1 MiB while quiet, 256 MiB at most.
+// the open one is a quarter full, and at most two to be recycled: 1 MiB while quiet, 256 MiB at most.
 //
 // Not supported: repairing damage, thinning a sealed segment, a lock against other processes, Windows.
 package disk
