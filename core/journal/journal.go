@@ -85,6 +85,7 @@ type Hint struct {
 	HasPartition bool
 	From         core.Offset // first offset wanted of Partition
 	Since        int64       // unix ms: blocks committed at or after
+	Hashes       []uint32    // entries that have one of these hashes, if the tenant was told how to hash; empty: all
 	Keep         bool        // Record.Block stays valid for ever: the tenant reads into memory that it does not use again
 }
 

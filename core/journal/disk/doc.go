@@ -10,9 +10,9 @@
 //	  *.view               checkpoints of what others derive from the journal (checkpoint.go)
 //
 //	record   CRC32C, length, Seq, generation, block, zeros to a multiple of 8
-//	header   magic, generation, first Seq, capacity, epoch, CRC32C; durable before the file has its name
+//	header   magic, generation, first Seq, capacity, epoch, thinned up to, CRC32C; durable before the file has its name
 //	index    sections of kind, CRC32C, length. 1: per 64 KiB Seq, position, time and next offsets.
-//	         2: hashes of keys and MQTT topics, which is written empty so far
+//	         2: per stretch a Bloom filter of its entries' hashes (keys, MQTT topics), if Options say how to hash
 //	footer   magic, generation, next Seq, end of records, index length, time, CRC32C; makes it sealed
 //
 // Not obvious: nothing is cut that the caller knew to be durable, nor in mode Fsync before a whole
@@ -25,5 +25,9 @@
 // So a journal takes, beyond its records, the rest of the open segment, at most one of the next size once
 // the open one is a quarter full, and at most two to be recycled: 1 MiB while quiet, 256 MiB at most.
 //
-// Not supported: repairing damage, thinning a sealed segment, a lock against other processes, Windows.
+// Thin rewrites sealed segments with what is still held, in a file of just that size, and neighbours in one;
+// renamed over the first of them, it makes the others leftovers, which Open removes after a crash. Every
+// kept block costs its record, an empty one nothing.
+//
+// Not supported: repairing damage, a lock against other processes, Windows.
 package disk

@@ -18,7 +18,7 @@ const (
 	stretchSize   = 64 << 10
 	sectionHeader = 16
 	kindSparse    = 1 // u32 stretches, u32 marks; per stretch Seq, position, time, u32 first mark; per mark u32 partition, next offset
-	kindHashes    = 2 // hashes of keys and MQTT topics; empty, and skipped by whoever reads
+	kindHashes    = 2 // see filter.go; empty when nobody hashes
 	stretchBytes  = 28
 	markBytes     = 12
 )
@@ -29,6 +29,7 @@ type stretch struct {
 	pos   int64       // of its first record
 	time  int64       // greatest commit time
 	marks int         // its marks begin here
+	words int         // its filter begins here
 }
 
 // mark: what a stretch holds of the partition ends before next.
@@ -40,12 +41,18 @@ type mark struct {
 // index has no pointers and only grows, so that a reader may go on with the slices it has seen.
 type index struct {
 	stretches []stretch
-	marks     []mark // of one stretch: sorted by partition
+	marks     []mark   // of one stretch: sorted by partition
+	words     []uint64 // filters of hashes
+	hashed    bool     // they are there
 }
 
-// size is the number of bytes of encode, with room for one more stretch of n marks.
-func (x *index) size(n int) int64 {
-	return int64(2*sectionHeader + 8 + stretchBytes*(len(x.stretches)+1) + markBytes*(len(x.marks)+n))
+// size is the number of bytes of encode, with room for one more stretch of n marks and so many hashes.
+func (x *index) size(n, hashes int) int64 {
+	size := 2*sectionHeader + 8 + stretchBytes*(len(x.stretches)+1) + markBytes*(len(x.marks)+n)
+	if x.hashed {
+		size += 8 + filterBytes*(len(x.stretches)+1) + 8*(len(x.words)+filterWords(hashes))
+	}
+	return int64(size)
 }
 
 func (x *index) marksOf(i int) []mark {
@@ -66,7 +73,7 @@ func (x *index) find(seq journal.Seq) int {
 
 // wanted tells whether stretch i can matter.
 func (x *index) wanted(i int, h journal.Hint) bool {
-	return x.stretches[i].time >= h.Since && marksWanted(x.marksOf(i), h)
+	return x.stretches[i].time >= h.Since && marksWanted(x.marksOf(i), h) && x.hashWanted(i, h)
 }
 
 func marksWanted(ms []mark, h journal.Hint) bool {
@@ -96,7 +103,7 @@ func sortMarks(ms []mark) {
 }
 
 func (x *index) encode() []byte {
-	b := make([]byte, sectionHeader, x.size(0))
+	b := make([]byte, sectionHeader, x.size(0, 0))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(x.stretches)))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(x.marks)))
 	for _, s := range x.stretches {
@@ -110,9 +117,7 @@ func (x *index) encode() []byte {
 		b = binary.LittleEndian.AppendUint64(b, uint64(m.next))
 	}
 	putSection(b, kindSparse)
-	empty := make([]byte, sectionHeader)
-	putSection(empty, kindHashes)
-	return append(b, empty...)
+	return append(b, x.encodeFilters()...)
 }
 
 func putSection(b []byte, kind uint32) {
@@ -121,24 +126,26 @@ func putSection(b []byte, kind uint32) {
 	binary.LittleEndian.PutUint64(b[8:], uint64(len(b)-sectionHeader))
 }
 
-// decodeIndex finds the sparse section among all; false when it is not there or not whole.
-func decodeIndex(b []byte, v *view) (*index, bool) {
+// decodeIndex finds the sparse section among all; false when it is not there or not whole. Without good filters it is good
+// all the same.
+func decodeIndex(b []byte, v *view) (x *index, ok bool) {
 	for len(b) >= sectionHeader {
 		kind, crc := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 		size := binary.LittleEndian.Uint64(b[8:])
 		b = b[sectionHeader:]
 		if size > uint64(len(b)) {
-			return nil, false
+			return x, ok
 		}
-		if kind == kindSparse {
-			if crc32.Checksum(b[:size], castagnoli) != crc {
-				return nil, false
-			}
-			return decodeSparse(b[:size], v)
+		whole := crc32.Checksum(b[:size], castagnoli) == crc
+		switch {
+		case kind == kindSparse && whole && x == nil:
+			x, ok = decodeSparse(b[:size], v)
+		case kind == kindHashes && whole && ok && !x.hashed:
+			x.decodeFilters(b[:size])
 		}
 		b = b[size:]
 	}
-	return nil, false
+	return x, ok
 }
 
 func decodeSparse(b []byte, v *view) (*index, bool) {
@@ -175,12 +182,12 @@ func (x *index) sane(v *view) bool {
 			st.marks < last.marks || st.marks > len(x.marks) {
 			return false
 		}
-		if i == 0 && (st.seq != v.seg.base || st.pos != headerSize || st.marks != 0) {
+		if i == 0 && (st.seq != v.seg.base && !v.seg.thin || st.pos != headerSize || st.marks != 0) {
 			return false
 		}
 		last = st
 	}
-	return len(x.stretches) > 0 || v.next == v.seg.base
+	return len(x.stretches) > 0 || v.end == headerSize
 }
 
 // indexBuilder builds the index of the segment being written. Owned by the writer.
@@ -190,10 +197,13 @@ type indexBuilder struct {
 	begun bool
 	time  int64                  // greatest of the segment
 	marks map[uint32]core.Offset // of tail
+	hashes
 }
 
-func newIndexBuilder() *indexBuilder {
-	return &indexBuilder{time: math.MinInt64, marks: map[uint32]core.Offset{}}
+func newIndexBuilder(hash func([]uint32, journal.Extent) []uint32) *indexBuilder {
+	b := &indexBuilder{time: math.MinInt64, marks: map[uint32]core.Offset{}}
+	b.hash, b.index.hashed = hash, hash != nil
+	return b
 }
 
 // add notes a block at pos.
@@ -208,6 +218,7 @@ func (b *indexBuilder) add(seq journal.Seq, pos int64, block journal.Block) {
 	b.time = max(b.time, block.Time)
 	for e := range block.Extents() {
 		b.marks[e.Partition] = max(b.marks[e.Partition], e.Next())
+		b.hashes.add(e)
 	}
 }
 
@@ -217,7 +228,8 @@ func (b *indexBuilder) flush() {
 		return
 	}
 	b.begun = false
-	b.tail.marks = len(b.index.marks)
+	b.tail.marks, b.tail.words = len(b.index.marks), len(b.index.words)
+	b.index.words = b.hashes.flush(b.index.words)
 	for p, n := range b.marks {
 		b.index.marks = append(b.index.marks, mark{p, n})
 	}
@@ -228,5 +240,5 @@ func (b *indexBuilder) flush() {
 
 // size is what the index will take once this block is in it.
 func (b *indexBuilder) size(block journal.Block) int64 {
-	return b.index.size(len(b.marks)+block.Len()) + stretchBytes
+	return b.index.size(len(b.marks)+block.Len(), len(b.list)+len(block.Bytes())/hashBytes+1) + stretchBytes + filterBytes + 8
 }

@@ -70,7 +70,7 @@ func TestIndexJumps(t *testing.T) {
 
 // An index cannot lead a reader astray: whatever decodes stays within its segment.
 func FuzzDecodeIndex(f *testing.F) {
-	b := newIndexBuilder()
+	b := newIndexBuilder(nil)
 	v := &view{seg: &segment{base: 1}, end: headerSize}
 	for i := range 40 {
 		raw := journaltest.Numbered(i + 1)
@@ -101,7 +101,7 @@ func FuzzDecodeIndex(f *testing.F) {
 }
 
 func TestIndexRoundTrip(t *testing.T) {
-	b := newIndexBuilder()
+	b := newIndexBuilder(nil)
 	v := &view{seg: &segment{base: 5}, end: headerSize}
 	for i := range 200 {
 		raw := journaltest.Numbered(i + 1)
@@ -113,7 +113,7 @@ func TestIndexRoundTrip(t *testing.T) {
 		v.end += 4 << 10
 	}
 	v.next = 205
-	room := b.index.size(len(b.marks))
+	room := b.index.size(len(b.marks), 0)
 	b.flush()
 	raw := b.index.encode()
 	if int64(len(raw)) > room {

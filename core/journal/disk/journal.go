@@ -165,6 +165,8 @@ func (j *Journal) end(cause error) error {
 		j.mu.cause = cause
 	}
 	j.mu.Unlock()
+	j.trimming <- struct{}{} // the files are somebody else's soon
+	defer func() { <-j.trimming }()
 	w := <-j.writer
 	defer func() { j.writer <- w }()
 	j.disarm()

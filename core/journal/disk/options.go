@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"isthmus/core/journal"
 )
 
 // SyncMode says what durable means to Append.
@@ -24,6 +26,10 @@ type Options struct {
 	SegmentMin int64         // bytes of the first segment, default 1 MiB; each next one has twice the size,
 	SegmentMax int64         // up to this, default 64 MiB
 	FS         FS            // default: the operating system
+
+	// Hashes appends the hashes that a reader may ask an entry of this extent for, at most one for each 28 bytes. With
+	// it, journal.Hint.Hashes skips what holds none of the wanted; default: nothing is skipped.
+	Hashes func(dst []uint32, x journal.Extent) []uint32
 }
 
 const (

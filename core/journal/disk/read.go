@@ -122,6 +122,9 @@ func (r *reader) segment(v *view) error {
 		if err := r.stretch(v, st, end); err != nil {
 			return err
 		}
+		if !r.done {
+			r.next = max(r.next, next) // of a thinned segment the last blocks may be gone
+		}
 	}
 	return nil
 }
@@ -163,7 +166,7 @@ func (r *reader) stretch(v *view, st stretch, end int64) error {
 	if r.hint.Skips() {
 		r.window.chunk = min(end-st.pos, readChunk) // a lone reader: what follows may not matter
 	}
-	for pos, seq := st.pos, st.seq; pos < end && seq < r.limit; seq++ {
+	for pos, seq := st.pos, st.seq; pos < end && seq < r.limit; seq++ { // seq: the lowest that may be there
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
@@ -177,7 +180,7 @@ func (r *reader) stretch(v *view, st stretch, end int64) error {
 		if why != "" {
 			return v.seg.damage(pos, seq, why)
 		}
-		pos += size
+		pos, seq = pos+size, r.window.seq
 		if seq < r.next {
 			continue
 		}

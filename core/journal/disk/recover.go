@@ -88,6 +88,9 @@ func (r *recovery) freeSize(path string) int64 {
 func (r *recovery) segment(base journal.Seq, last bool) error {
 	if n := len(r.segments); n > 0 && r.segments[n-1].next != base {
 		s := r.segments[n-1]
+		if s.thin && base < s.next { // became one with its neighbour, and a crash left it
+			return r.opt.FS.Remove(segmentPath(r.dir, base))
+		}
 		return s.damage(s.end, s.next, fmt.Sprintf("broken or missing, and the next segment begins with block %d", base))
 	}
 	path := segmentPath(r.dir, base)
@@ -129,7 +132,7 @@ func (r *recovery) reseal(f File, s *segment, index *indexBuilder) error {
 // whole comes after that.
 func (r *recovery) scan(f File, s *segment) (*indexBuilder, error) {
 	w := window{f: f, chunk: scanChunk, limit: s.capacity - footerSize}
-	index := newIndexBuilder()
+	index := newIndexBuilder(r.opt.Hashes)
 	for {
 		b, size, why, err := w.record(s, s.end, s.next)
 		if err != nil {

@@ -16,7 +16,10 @@ import (
 
 // A segment file begins with its header, little-endian:
 //
-//	0  magic     8  generation   16  Seq of the first block   24  capacity   32  epoch   60  CRC32C
+//	 0  magic     8  generation   16  Seq of the first block   24  capacity   32  epoch
+//	40  of a thinned segment next Seq, else 0                  60  CRC32C
+//
+// The first block of a thinned segment may have a higher Seq, and its Seqs may have gaps.
 //
 // The records follow. A sealed segment has its index after the last record, and a footer in the last
 // bytes of the file:
@@ -40,6 +43,7 @@ type segment struct {
 	generation uint64
 	capacity   int64
 	base       journal.Seq
+	thin       bool // next never changes then, and Seqs have gaps
 
 	sealed   bool
 	next     journal.Seq
@@ -74,6 +78,9 @@ func (s *segment) header(epoch uint64) []byte {
 	binary.LittleEndian.PutUint64(b[16:], uint64(s.base))
 	binary.LittleEndian.PutUint64(b[24:], uint64(s.capacity))
 	binary.LittleEndian.PutUint64(b[32:], epoch)
+	if s.thin {
+		binary.LittleEndian.PutUint64(b[40:], uint64(s.next))
+	}
 	binary.LittleEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
 	return b
 }
@@ -117,7 +124,14 @@ func loadSegment(f File, path string, base journal.Seq) (*segment, error) {
 	if s.capacity != size {
 		return nil, s.damage(size, 0, fmt.Sprintf("file of %d bytes, made with %d", size, s.capacity))
 	}
-	return s, s.loadFooter(f)
+	thinTo := journal.Seq(binary.LittleEndian.Uint64(b[40:]))
+	if err := s.loadFooter(f); err != nil {
+		return nil, err
+	}
+	if s.thin = thinTo != 0; s.thin && (!s.sealed || s.next != thinTo) {
+		return nil, s.damage(s.capacity-footerSize, base, "broken footer of a thinned segment")
+	}
+	return s, nil
 }
 
 // loadFooter leaves the segment unsealed when the footer is not whole: the caller scans it then.
@@ -141,13 +155,17 @@ func (s *segment) loadFooter(f File) error {
 	return nil
 }
 
+func newSegment(dir string, base journal.Seq, capacity int64) *segment {
+	return &segment{
+		path: segmentPath(dir, base), generation: rand.Uint64(), capacity: capacity,
+		base: base, next: base, end: headerSize,
+	}
+}
+
 // createSegment puts a file into place as a segment. Its name appears only when its header is durable, so a file of that
 // name always has a good header.
 func createSegment(fsys FS, dir string, raw *rawFile, base journal.Seq, epoch uint64) (*segment, error) {
-	s := &segment{
-		path: segmentPath(dir, base), generation: rand.Uint64(), capacity: raw.size,
-		base: base, next: base, end: headerSize,
-	}
+	s := newSegment(dir, base, raw.size)
 	_, err := raw.file.WriteAt(s.header(epoch), 0)
 	if err == nil {
 		err = raw.file.Sync()

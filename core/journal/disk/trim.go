@@ -11,12 +11,11 @@ import (
 
 // Trim implements journal.Journal: whole segments that are sealed, never the last one.
 func (j *Journal) Trim(ctx context.Context, before journal.Seq) error {
-	select {
-	case j.trimming <- struct{}{}:
-		defer func() { <-j.trimming }()
-	case <-ctx.Done():
-		return ctx.Err()
+	release, err := j.exclusive(ctx)
+	if err != nil {
+		return err
 	}
+	defer release()
 	for {
 		if err := errors.Join(j.stopped(), ctx.Err()); err != nil {
 			return err
@@ -26,6 +25,9 @@ func (j *Journal) Trim(ctx context.Context, before journal.Seq) error {
 			return nil
 		}
 		if err := j.discard(s); err != nil {
+			if j.stopped() == nil {
+				j.reattach(s)
+			}
 			return fmt.Errorf("trim journal %s: %w", j.name, err)
 		}
 	}
@@ -55,7 +57,6 @@ func (j *Journal) reattach(s *segment) {
 func (j *Journal) discard(s *segment) error {
 	free, err := j.unlink(s)
 	if err != nil {
-		j.reattach(s)
 		return err
 	}
 	if err := j.opt.FS.SyncDir(j.dir); err != nil {
@@ -73,7 +74,7 @@ func (j *Journal) discard(s *segment) error {
 func (j *Journal) unlink(s *segment) (free string, err error) {
 	j.mu.Lock()
 	last := j.mu.segments[len(j.mu.segments)-1].capacity
-	keep := j.opt.reusable(s.capacity) && 2*s.capacity >= min(last, j.opt.SegmentMax) && len(j.mu.free) < freeSegments
+	keep := !s.thin && j.opt.reusable(s.capacity) && 2*s.capacity >= min(last, j.opt.SegmentMax) && len(j.mu.free) < freeSegments
 	j.mu.Unlock()
 	if keep {
 		free = filepath.Join(j.dir, fmt.Sprintf("%020d%s", s.base, freeExt))

@@ -17,10 +17,11 @@ const (
 type window struct {
 	f     File
 	buf   []byte
-	off   int64 // of buf in the file
-	chunk int64 // bytes to read at once
-	limit int64 // nothing is read beyond
-	keep  bool  // somebody keeps what get returned: each piece has memory of its own
+	off   int64       // of buf in the file
+	chunk int64       // bytes to read at once
+	limit int64       // nothing is read beyond
+	seq   journal.Seq // of the record found last
+	keep  bool        // somebody keeps what get returned: each piece has memory of its own
 	head  [frameHeader]byte
 }
 
@@ -74,7 +75,8 @@ const (
 	whyBroken  = "wrong checksum"
 )
 
-// record returns the block seq at pos and the size of its record. why is empty when it is whole.
+// record returns the block seq at pos, of a thinned segment that or a later one, and the size of its record. why is empty
+// when it is whole.
 func (w *window) record(s *segment, pos int64, seq journal.Seq) (block []byte, size int64, why string, err error) {
 	if pos+frameHeader > w.limit {
 		return nil, 0, whyNothing, nil
@@ -84,7 +86,7 @@ func (w *window) record(s *segment, pos int64, seq journal.Seq) (block []byte, s
 		return nil, 0, "", err
 	}
 	f := parseFrame(b)
-	if f.generation != s.generation || f.seq != seq {
+	if f.generation != s.generation || f.seq != seq && (!s.thin || f.seq < seq || f.seq >= s.next) {
 		return nil, 0, whyNothing, nil
 	}
 	if size = f.size(); size > w.limit-pos {
@@ -96,5 +98,6 @@ func (w *window) record(s *segment, pos int64, seq journal.Seq) (block []byte, s
 	if !f.whole(b) {
 		return nil, 0, whyBroken, nil
 	}
+	w.seq = f.seq
 	return b[frameHeader:][:f.length], size, "", nil
 }

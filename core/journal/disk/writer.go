@@ -102,7 +102,7 @@ func (j *Journal) roll(w *writer, b journal.Block) error {
 			return err
 		}
 	}
-	w.index = newIndexBuilder()
+	w.index = newIndexBuilder(j.opt.Hashes)
 	raw, err := j.nextFile(w, headerSize+frameSize(len(b.Bytes()))+w.index.size(b)+footerSize)
 	if err != nil {
 		return err
