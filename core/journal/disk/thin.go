@@ -156,13 +156,13 @@ func (t *thinning) flush() error {
 		t.freed += s.capacity
 	}
 	t.freed -= out.seg.capacity
-	return t.j.replace(group, out)
+	return t.j.exchange(group, out)
 }
 
-// replace puts the thinned file in place of the first segment of its group, and takes the others away. A crash leaves the
+// exchange puts the thinned file in place of the first segment of its group, and takes the others away. A crash leaves the
 // old ones, or the new one and some of the old behind it, which recovery knows by their Seqs. A reader that holds an old
 // file goes on with it, or finds that it is gone and looks again.
-func (j *Journal) replace(group []*segment, out *thinFile) error {
+func (j *Journal) exchange(group []*segment, out *thinFile) error {
 	for _, s := range group {
 		s.dropped.Store(true)
 	}
