@@ -52,6 +52,8 @@ type DefaultsConfig struct {
 	Retention RetentionConfig `yaml:"retention"`
 	TTL       Duration        `yaml:"ttl"`
 	Backlog   BacklogConfig   `yaml:"backlog"`
+
+	DeleteWhenIdle Duration `yaml:"delete_when_idle"` // topics that clients created; 0: never
 }
 
 // TopicConfig declares a topic.
@@ -111,8 +113,9 @@ type DurabilityConfig struct {
 
 // LimitsConfig bounds what clients can take.
 type LimitsConfig struct {
-	Connections int  `yaml:"connections"`
-	MaxPayload  Size `yaml:"max_payload"`
+	Connections int       `yaml:"connections"`
+	MaxPayload  Size      `yaml:"max_payload"`
+	DiskFree    FreeSpace `yaml:"disk_free"` // producers are refused while less is free
 }
 
 // AuthConfig says who may connect.

@@ -59,10 +59,12 @@ func run(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
 	eng, err := engine.Open(ctx, engine.Config{
 		Journals: journals, Meta: store, Log: log, Registerer: metrics,
 		Decoders: map[core.Format]core.Decoder{core.FormatPulsar: pulsar.Decode, core.FormatRocketMQ: rocketmq.Decode},
+		Storage:  storage(cfg),
 		Defaults: engine.Defaults{
 			Tenant: cfg.Defaults.Tenant, Namespace: cfg.Defaults.Namespace, AutoCreate: cfg.Defaults.AutoCreate,
 			Partitions: cfg.Defaults.Partitions, RocketMQQueues: cfg.Defaults.RocketMQQueues,
-			Policy: policy(cfg.Defaults.Retention, cfg.Defaults.TTL, cfg.Defaults.Backlog),
+			Policy:         policy(cfg.Defaults.Retention, cfg.Defaults.TTL, cfg.Defaults.Backlog),
+			DeleteWhenIdle: time.Duration(cfg.Defaults.DeleteWhenIdle),
 		},
 		Window: time.Duration(cfg.Durability.Window), MaxMessage: int(cfg.Limits.MaxPayload) + 1<<20,
 	})

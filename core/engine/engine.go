@@ -48,7 +48,8 @@ type Config struct {
 	Log           *slog.Logger
 	Registerer    prometheus.Registerer // nil: metrics are kept but not exported
 
-	Parked ParkedLimits
+	Parked  ParkedLimits
+	Storage Storage // zero: not watched
 }
 
 func (c *Config) setDefaults() {
@@ -83,6 +84,8 @@ type Engine struct {
 	tail     atomic.Int64  // bytes held by all tail caches
 	cold     coldCache
 	full     atomic.Bool   // the disk is, as far as producers are concerned
+	free     atomic.Int64  // bytes on it, as seen last
+	blind    bool          // the disk could not be asked; owned by the warden
 	captured chan struct{} // capacity 1: the checkpointer has something to do
 	crowded  sync.Mutex    // one log at a time releases a large crowd; only tried
 	meta     sync.Mutex    // one metadata transaction at a time, from what is read for it to what follows from it
@@ -175,7 +178,8 @@ func (e *Engine) Defaults() Defaults { return e.cfg.Defaults }
 // Metrics returns the counters that adapters share.
 func (e *Engine) Metrics() *Metrics { return e.metrics }
 
-// Health returns why the engine cannot take all messages: a topic out of service or a journal that failed, or nil.
+// Health returns why the engine cannot take all messages: a topic out of service, a journal that failed, too little room on
+// the disk, or nil.
 func (e *Engine) Health() error {
 	e.mu.RLock()
 	for n, err := range e.mu.damaged {
@@ -187,6 +191,9 @@ func (e *Engine) Health() error {
 		if err := l.failure(); err != nil {
 			return err
 		}
+	}
+	if e.full.Load() {
+		return errStorageFull
 	}
 	return nil
 }

@@ -56,6 +56,17 @@ func newMetrics(e *Engine, reg prometheus.Registerer) *Metrics {
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 				Name: "isthmus_cold_cache_bytes", Help: "Memory that holds what catch-up readers have read lately."},
 				func() float64 { return float64(e.cold.bytes()) }),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "isthmus_storage_free_bytes", Help: "Free disk space of the data folder, 0 where it is not known."},
+				func() float64 { return float64(e.free.Load()) }),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "isthmus_storage_full", Help: "1 while producers are refused because the disk is almost full."},
+				func() float64 {
+					if e.full.Load() {
+						return 1
+					}
+					return 0
+				}),
 			&lagCollector{eng: e})
 	}
 	return m

@@ -21,13 +21,16 @@ func (e *Engine) warden(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		e.watchStorage()
 		for _, t := range e.Topics() {
 			if err := t.sweep(ctx, e.now()); err != nil && ctx.Err() == nil {
 				e.cfg.Log.Error("policy not applied", "topic", t.name.String(), "err", err)
 			}
 		}
-		if n%trimEvery == 0 {
+		if n%trimEvery == 0 || e.full.Load() {
 			e.trim(ctx)
+		}
+		if n%trimEvery == 0 {
 			e.removeIdle(e.now())
 		}
 	}
