@@ -67,6 +67,13 @@ func (s *session) checkBatch(n *native, body []byte) (count int, err error) {
 		if err := s.check(n); err != nil {
 			return 0, err
 		}
+		w, err := s.timingOf(n)
+		if err == nil && w.parks() {
+			err = fmt.Errorf("a delayed or half message in a batch: %w", errIllegalMessage)
+		}
+		if err != nil {
+			return 0, err
+		}
 	}
 	if count == 0 {
 		return 0, fmt.Errorf("an empty batch: %w", errIllegalMessage)

@@ -38,6 +38,10 @@ func handlerOf(code wire.Code) handler {
 		return (*session).checkConfig
 	case wire.SendMessageBack:
 		return (*session).sendBack
+	case wire.EndTransaction:
+		return (*session).endTransaction
+	case wire.RecallMessage:
+		return (*session).recall
 	case wire.GetConsumerList:
 		return (*session).consumerList
 	case wire.LockBatch:

@@ -15,11 +15,12 @@ type Config struct {
 	Advertise string // host:port of the broker as clients reach it; "" = the address they connected to
 	Cluster   string // default "DefaultCluster"
 
-	Connections int           // per listener; 0: no limit
-	Grace       time.Duration // between end of service and deadlines; default 2 s
-	Idle        time.Duration // a connection that says nothing is closed; default 120 s, as real brokers do
-	LockTime    time.Duration // how long a queue lock lasts unless renewed; default 60 s, as real brokers do
-	MaxBody     int           // bytes of one message; default 4 MiB, as real brokers do
+	Connections        int           // per listener; 0: no limit
+	Grace              time.Duration // between end of service and deadlines; default 2 s
+	Idle               time.Duration // a connection that says nothing is closed; default 120 s, as real brokers do
+	LockTime           time.Duration // how long a queue lock lasts unless renewed; default 60 s, as real brokers do
+	TransactionTimeout time.Duration // how long a producer may take to decide before it is asked; default 6 s, as real brokers do
+	MaxBody            int           // bytes of one message; default 4 MiB, as real brokers do
 }
 
 const maxBody = 15 << 20
@@ -31,6 +32,7 @@ func (c *Config) setDefaults() {
 	// Clients renew each 20 s and distrust their own lock after 30.
 	// Spec: RocketMQ RebalanceLockManager.REBALANCE_LOCK_MAX_LIVE_TIME@5.x
 	c.LockTime = cmp.Or(c.LockTime, 60*time.Second)
+	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, 6*time.Second)
 	c.MaxBody = cmp.Or(c.MaxBody, 4<<20)
 }
 
@@ -48,8 +50,8 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%s: %w", path, err))
 		}
 	}
-	if c.Connections < 0 || c.Grace < 0 || c.Idle < 0 || c.LockTime < 0 {
-		errs = append(errs, errors.New("connections, grace, idle, lock time: negative"))
+	if c.Connections < 0 || c.Grace < 0 || c.Idle < 0 || c.LockTime < 0 || c.TransactionTimeout < 0 {
+		errs = append(errs, errors.New("connections, grace, idle, lock time, transaction timeout: negative"))
 	}
 	if c.MaxBody < 0 || c.MaxBody > maxBody {
 		errs = append(errs, fmt.Errorf("max body: %d is not within %d, what fits a frame", c.MaxBody, maxBody))

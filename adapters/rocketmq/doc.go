@@ -14,8 +14,9 @@
 //   - the Go client never sets the one-way bit and sends no filter with a pull: filters come from the last heartbeat;
 //   - %RETRY%group always has a route, and is an empty queue until something is sent to it;
 //   - an offset query is answered with the group's mark once the group has begun, so nothing sent since is missed;
+//   - a delayed or half message is stored as it will be seen, and named by its place among the parked until then;
 //   - answers are always JSON with an extFields object.
 //
-// Not supported yet: see docs/rocketmq.md, printed from testdata/spec.txt. Above all sending back, delays, timers,
-// transactions (refused, never silently immediate), SQL92, POP, gRPC, TLS, signatures.
+// Not supported yet: see docs/rocketmq.md, printed from testdata/spec.txt. Above all sending back, SQL92,
+// POP, gRPC, TLS, signatures.
 package rocketmq

@@ -5,6 +5,7 @@ import (
 
 	"isthmus/adapters/rocketmq/wire"
 	"isthmus/core"
+	"isthmus/core/engine"
 )
 
 // Failures that only this protocol has a word for.
@@ -18,6 +19,7 @@ var (
 	errNothingCommitted    = errors.New("not found, maybe this group consumer boot first")
 	errNoConsumers         = errors.New("no consumer for this group")
 	errSendBackUnsupported = errors.New("messages cannot be sent back yet, consume again later")
+	errIllegalOperation    = errors.New("illegal operation")
 	errHeldPulls           = errors.New("too many pulls are held for this connection")
 )
 
@@ -38,6 +40,9 @@ var codes = []struct {
 	{errNoConsumers, wire.SystemError},
 	{errSendBackUnsupported, wire.SystemError},
 	{errHeldPulls, wire.SystemBusy},
+	{errIllegalOperation, wire.IllegalOperation},
+	{engine.ErrNotParked, wire.SystemError},
+	{engine.ErrDelayTooLong, wire.MessageIllegal},
 	{wire.ErrMalformed, wire.SystemError},
 	{core.ErrInvalid, wire.InvalidParameter},
 	{core.ErrUnsupported, wire.NotSupported},

@@ -28,9 +28,10 @@ func (s *session) heartbeat(_ context.Context, h *wire.Header, body []byte) erro
 	if err != nil {
 		return err
 	}
-	if hb.ClientID == "" || len(hb.ClientID) > maxGroup || len(hb.Consumers) > maxGroups {
-		return fmt.Errorf("heartbeat of client %.80q with %d groups: %w", hb.ClientID, len(hb.Consumers), core.ErrInvalid)
+	if hb.ClientID == "" || len(hb.ClientID) > maxGroup || len(hb.Consumers)+len(hb.Producers) > maxGroups {
+		return fmt.Errorf("heartbeat of client %.80q with %d groups: %w", hb.ClientID, len(hb.Consumers)+len(hb.Producers), core.ErrInvalid)
 	}
+	s.beatProducers(hb.Producers, time.Now())
 	for i := range hb.Consumers { // one group that is refused does not cost the client its others
 		err = cmp.Or(err, s.beat(hb.ClientID, &hb.Consumers[i]))
 	}
@@ -125,6 +126,9 @@ func (s *session) unregister(_ context.Context, h *wire.Header, _ []byte) error 
 	client, groupName := h.String("clientID"), h.String("consumerGroup")
 	if groupName != "" {
 		s.srv.left(s.srv.registry.leave(s, groupName, client))
+	}
+	if producers := h.String("producerGroup"); producers != "" {
+		s.srv.producers.drop(s, producers)
 	}
 	return s.ok(h, nil)
 }

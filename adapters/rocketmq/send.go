@@ -3,7 +3,6 @@ package rocketmq
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"isthmus/adapters/rocketmq/wire"
@@ -19,11 +18,14 @@ type sendTarget struct {
 }
 
 // A send's token is the opaque of its request, so a single send needs no table: the queue and the offset are in the
-// receipt. For a batch it is the number of the batch, with tokenBatch and the message's place in it.
+// receipt; what is parked has a row in keeping. For a batch it is the number of the batch, with tokenBatch and the message's place in it.
 const (
 	tokenOneway = 1 << 32
 	tokenBatch  = 1 << 33
 	tokenPlace  = 34
+
+	tokenKept     = 1 << 62 // keeping has more about it
+	tokenDecision = 1 << 61 // it is no send
 )
 
 // patience is how long a connection is not read while the backlog of a topic with when_full: block has no room. Clients
@@ -54,10 +56,20 @@ func (s *session) sendOne(_ context.Context, h *wire.Header, body []byte) error 
 	if err := s.check(&n); err != nil {
 		return err
 	}
+	w, err := s.timingOf(&n)
+	if err != nil {
+		return err
+	}
 	e := entryOf(&n, m.Born)
 	p, err := place(t, &e, m.QueueID)
 	if err != nil {
 		return err
+	}
+	if w.parks() {
+		if w.half {
+			s.srv.producers.add(s, string(m.Group), time.Now())
+		}
+		return s.park(h, p, &n, m.Born, &w, string(m.Topic))
 	}
 	return s.publish(p, &e, &n, token)
 }
@@ -83,8 +95,7 @@ func (s *session) targetOf(m *wire.Send) (*engine.Topic, error) {
 	return t, nil
 }
 
-// check refuses what the real broker refuses, and what this one cannot do yet: a message that must wait is never
-// delivered at once instead.
+// check refuses what the real broker refuses, and what this one cannot do yet.
 //
 // Spec: RocketMQ DefaultMessageStore.checkMessage, SendMessageProcessor@5.x
 func (s *session) check(n *native) error {
@@ -93,31 +104,11 @@ func (s *session) check(n *native) error {
 		return fmt.Errorf("a body of %d bytes, %d are allowed: %w", len(n.body), s.srv.cfg.MaxBody, core.ErrTooLarge)
 	case len(n.properties) > wire.MaxProperties:
 		return fmt.Errorf("properties of %d bytes: %w", len(n.properties), core.ErrTooLarge)
-	case n.sysFlag&wire.SysTranMask != 0:
-		return fmt.Errorf("transactional messages: %w", core.ErrUnsupported)
 	case n.sysFlag&(wire.SysInnerBatch|wire.SysNeedUnwrap) != 0:
 		return fmt.Errorf("inner batches: %w", core.ErrUnsupported)
 	}
 	n.sysFlag &^= wire.SysBornHostV6 | wire.SysStoreHostV6 // set from the addresses when it is encoded
-	for b := n.properties; ; {
-		name, value, rest, ok := wire.NextProperty(b)
-		if !ok {
-			return nil
-		}
-		b = rest
-		switch string(name) {
-		case wire.PropTransaction:
-			if string(value) == "true" {
-				return fmt.Errorf("transactional messages: %w", core.ErrUnsupported)
-			}
-		case wire.PropDelay:
-			if level, err := strconv.Atoi(string(value)); err != nil || level > 0 {
-				return fmt.Errorf("delay levels: %w", core.ErrUnsupported)
-			}
-		case wire.PropTimerDelaySec, wire.PropTimerDelayMs, wire.PropTimerDeliverMs, wire.PropStartDeliver:
-			return fmt.Errorf("timer messages (%s): %w", name, core.ErrUnsupported)
-		}
-	}
+	return nil
 }
 
 func entryOf(n *native, born int64) core.Entry {
@@ -156,13 +147,15 @@ func (s *session) publish(p *engine.Partition, e *core.Entry, n *native, token u
 // Spec: I1: a send result leaves only when the block is durable.
 func (s *session) sent(rs []engine.Receipt) {
 	for i := range rs {
-		if rs[i].Token&tokenBatch != 0 {
+		if rs[i].Token&tokenBatch != 0 && rs[i].Token&tokenKept == 0 {
 			s.sentBatch(rs[i], 1)
 		}
 	}
 	s.out.Append(func(dst []byte) []byte {
 		for i := range rs {
-			if r := &rs[i]; r.Token&(tokenBatch|tokenOneway) == 0 {
+			if r := &rs[i]; r.Token&tokenKept != 0 {
+				dst = s.appendKept(dst, r)
+			} else if r.Token&(tokenBatch|tokenOneway) == 0 {
 				dst = s.appendSent(dst, int32(uint32(r.Token)), r)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"isthmus/adapters/serve"
+	"isthmus/core"
 	"isthmus/core/auth"
 	"isthmus/core/engine"
 )
@@ -22,14 +23,15 @@ const brokerName = "isthmus-0"
 
 // Server answers as name server and as broker.
 type Server struct {
-	cfg      Config
-	eng      *engine.Engine
-	auth     auth.Provider
-	access   auth.Access
-	log      *slog.Logger
-	registry registry
-	holder   holder
-	decoded  decoded
+	cfg       Config
+	eng       *engine.Engine
+	auth      auth.Provider
+	access    auth.Access
+	log       *slog.Logger
+	registry  registry
+	producers producers
+	holder    holder
+	decoded   decoded
 
 	deliveries prometheus.Counter
 
@@ -107,6 +109,7 @@ func (s *Server) BrokerAddr() string {
 
 // Run serves until ctx ends. When it returns, nothing of it is alive.
 func (s *Server) Run(ctx context.Context) error {
+	s.eng.OnCheck(core.FormatRocketMQ, s.ask)
 	g, ctx := errgroup.WithContext(ctx)
 	// Held pulls and the sweep go on until the last connection is gone.
 	bg, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -142,6 +145,7 @@ func (s *Server) expire(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			s.left(s.registry.expire(now.Add(-s.cfg.Idle)))
+			s.producers.expire(now.Add(-s.cfg.Idle))
 			for name, members := range s.registry.reminders(now) {
 				s.notify(name, members)
 			}

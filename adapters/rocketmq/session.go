@@ -39,13 +39,15 @@ type session struct {
 	producer  *engine.Producer
 	armed     time.Time
 
-	header  wire.Header
-	send    wire.Send
-	target  sendTarget
-	scratch []byte
-	locks   map[lockKey]time.Time // queue locks and when they were granted
+	header     wire.Header
+	send       wire.Send
+	target     sendTarget
+	scratch    []byte
+	properties []byte                // of a message that is parked
+	locks      map[lockKey]time.Time // queue locks and when they were granted
 
 	batches batches
+	kept    keeping
 	flight  flight
 	gone    atomic.Bool // nothing may be held for it any more
 }
@@ -202,6 +204,7 @@ func (s *session) act(ctx context.Context, f wire.Frame) error {
 // end takes leave: nothing of this connection is held, registered or pending afterwards.
 func (s *session) end() {
 	s.srv.holder.drop(s)
+	s.srv.producers.drop(s, "")
 	s.srv.left(s.srv.registry.drop(s))
 	s.producer.Close()
 	s.flight.wait(s.srv.cfg.Grace / 2)

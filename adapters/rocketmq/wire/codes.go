@@ -19,7 +19,9 @@ const (
 	HeartBeat           Code = 34
 	UnregisterClient    Code = 35
 	SendMessageBack     Code = 36
+	EndTransaction      Code = 37
 	GetConsumerList     Code = 38
+	CheckTransaction    Code = 39
 	NotifyConsumers     Code = 40
 	LockBatch           Code = 41
 	UnlockBatch         Code = 42
@@ -30,6 +32,7 @@ const (
 	SendMessageV2       Code = 310
 	SendBatch           Code = 320
 	LitePullMessage     Code = 361
+	RecallMessage       Code = 370
 )
 
 // Response codes.
@@ -55,6 +58,7 @@ const (
 	GroupNotExist        Code = 26
 	InvalidParameter     Code = 29
 	FlowControl          Code = 215
+	IllegalOperation     Code = 604
 )
 
 // Bits of Header.Flag.
@@ -68,6 +72,7 @@ const (
 	SysCompressed  = 0x1
 	SysTranMask    = 0xC
 	SysPrepared    = 0x4
+	SysCommitted   = 0x8
 	SysBornHostV6  = 0x10
 	SysStoreHostV6 = 0x20
 	SysNeedUnwrap  = 0x40

@@ -1,6 +1,9 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // The separators of the properties string.
 const (
@@ -25,6 +28,9 @@ const (
 	PropShardingKey    = "__SHARDINGKEY" // Java and the gRPC clients
 	PropShardingKeyGo  = "SHARDING_KEY"  // rocketmq-client-go v2
 	PropTransaction    = "TRAN_MSG"
+	PropProducerGroup  = "PGROUP"
+	PropImmunity       = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+	PropCheckTimes     = "TRANSACTION_CHECK_TIMES"
 	PropPopCk          = "POP_CK"
 )
 
@@ -67,4 +73,18 @@ func AppendProperty[N, V ~string | ~[]byte](dst []byte, name N, value V) []byte 
 	dst = append(dst, NameEnd)
 	dst = append(dst, value...)
 	return append(dst, ValueEnd)
+}
+
+// AppendWithout copies a properties string, but for the properties of these names.
+func AppendWithout(dst, b []byte, names ...string) []byte {
+	for {
+		n, v, rest, ok := NextProperty(b)
+		if !ok {
+			return dst
+		}
+		if !slices.ContainsFunc(names, func(x string) bool { return string(n) == x }) {
+			dst = AppendProperty(dst, n, v)
+		}
+		b = rest
+	}
 }
