@@ -1,24 +1,66 @@
 package core
 
 import (
-	"encoding/binary"
-	"fmt"
-	"math"
+	"iter"
 	"slices"
 	"sort"
 )
 
-// Cursor is a group's place in one partition: everything below Next is acknowledged (the mark-delete), and so is what lies
-// in Acked. Acked is sorted, its ranges neither touch each other nor Next, so one state has one form.
+// Cursor is a group's place in one partition: everything below Next is acknowledged (the mark-delete), and so are some
+// ranges beyond it, which neither touch each other nor Next, so that one state has one form.
 //
 // The zero Cursor stands at the beginning. A copy shares the ranges: use Clone to keep one while the other goes on.
+//
+// The ranges lie in leaves of bounded size, in order, so that an ack among 200 000 of them moves a few hundred bytes, and a
+// clone copies a leaf only when one of both changes it.
 type Cursor struct {
-	Next  Offset
-	Acked []Range
+	Next   Offset
+	leaves []*leaf // none is empty
+	count  int     // ranges in all leaves
+	spare  *leaf   // emptied and nobody else's: groups at work make and fill one hole after the other
+}
+
+const leafMost = 128
+
+type leaf struct {
+	ranges []Range
+	shared bool // another Cursor has it too, so it is copied before it is changed
+}
+
+// NewCursor makes a cursor at next with some ranges acknowledged beyond it, in any form.
+func NewCursor(next Offset, acked ...Range) Cursor {
+	c := Cursor{Next: next}
+	for _, r := range acked {
+		c.Ack(r)
+	}
+	return c
+}
+
+// Holes counts the acknowledged ranges beyond Next.
+func (c *Cursor) Holes() int { return c.count }
+
+// Acked yields the acknowledged ranges beyond Next, in order.
+func (c *Cursor) Acked() iter.Seq[Range] {
+	return func(yield func(Range) bool) {
+		for _, l := range c.leaves {
+			for _, r := range l.ranges {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// End is the offset from which on nothing is acknowledged.
+func (c *Cursor) End() Offset {
+	if n := len(c.leaves); n > 0 {
+		return c.leaves[n-1].end()
+	}
+	return c.Next
 }
 
 // Ack acknowledges r, whatever of it was acknowledged before, and tells whether that changed anything.
-// Amortized cost is constant at the end and at the front; in the middle of n holes a search and a move of the shorter side.
 func (c *Cursor) Ack(r Range) bool {
 	r.From = max(r.From, c.Next)
 	if r.From >= r.To {
@@ -27,26 +69,27 @@ func (c *Cursor) Ack(r Range) bool {
 	if r.From == c.Next {
 		return c.AckThrough(r.To)
 	}
-	if n := len(c.Acked); n == 0 || c.Acked[n-1].To < r.From {
-		c.Acked = append(c.Acked, r)
+	at := c.search(r.From - 1) // the first range that touches r or lies beyond it
+	if !c.valid(at) {
+		c.push(r)
 		return true
 	}
-	i := c.search(r.From - 1) // the first range that touches r or lies beyond it
-	if i < len(c.Acked) && c.Acked[i].From <= r.From && c.Acked[i].To >= r.To {
+	x := c.at(at)
+	if x.From <= r.From && x.To >= r.To {
 		return false
 	}
-	j := i
-	for j < len(c.Acked) && c.Acked[j].From <= r.To {
-		r.From = min(r.From, c.Acked[j].From)
-		r.To = max(r.To, c.Acked[j].To)
-		j++
-	}
-	if i == j {
-		c.Acked = slices.Insert(c.Acked, i, r)
+	if x.From > r.To {
+		c.insert(at, r)
 		return true
 	}
-	c.Acked[i] = r
-	c.drop(i+1, j)
+	behind := at
+	for c.valid(behind) && c.at(behind).From <= r.To {
+		r.From = min(r.From, c.at(behind).From)
+		r.To = max(r.To, c.at(behind).To)
+		behind = c.after(behind)
+	}
+	c.own(at.leaf).ranges[at.i] = r
+	c.remove(c.after(at), behind)
 	return true
 }
 
@@ -55,13 +98,16 @@ func (c *Cursor) AckThrough(next Offset) bool {
 	if next <= c.Next {
 		return false
 	}
-	i := 0
-	if len(c.Acked) > 0 && c.Acked[0].From <= next {
-		i = sort.Search(len(c.Acked), func(k int) bool { return c.Acked[k].From > next })
-		next = max(next, c.Acked[i-1].To)
+	to := spot{}
+	if c.count > 0 {
+		to = c.search(next) // what touches next is swallowed by it
+		if c.valid(to) && c.at(to).From <= next {
+			next = c.at(to).To
+			to = c.after(to)
+		}
 	}
 	c.Next = next
-	c.drop(0, i)
+	c.remove(spot{}, to)
 	return true
 }
 
@@ -71,8 +117,8 @@ func (c *Cursor) Covers(o Offset) bool { return c.NextUnacked(o) != o }
 // NextUnacked returns the first offset at or after o that is not acknowledged.
 func (c *Cursor) NextUnacked(o Offset) Offset {
 	o = max(o, c.Next)
-	if i := c.search(o); i < len(c.Acked) && c.Acked[i].From <= o {
-		return c.Acked[i].To
+	if s := c.search(o); c.valid(s) && c.at(s).From <= o {
+		return c.at(s).To
 	}
 	return o
 }
@@ -84,8 +130,8 @@ func (c *Cursor) Unacked(r Range) int64 {
 		return 0
 	}
 	n := r.To - r.From
-	for i := c.search(r.From); i < len(c.Acked) && c.Acked[i].From < r.To; i++ {
-		n -= min(c.Acked[i].To, r.To) - max(c.Acked[i].From, r.From)
+	for s := c.search(r.From); c.valid(s) && c.at(s).From < r.To; s = c.after(s) {
+		n -= min(c.at(s).To, r.To) - max(c.at(s).From, r.From)
 	}
 	return n
 }
@@ -98,114 +144,142 @@ func (c *Cursor) AppendAcked(dst []Range, r Range) []Range {
 	if r.From < c.Next {
 		dst = append(dst, Range{r.From, min(r.To, c.Next)})
 	}
-	for i := c.search(r.From); i < len(c.Acked) && c.Acked[i].From < r.To; i++ {
-		dst = append(dst, Range{max(c.Acked[i].From, r.From), min(c.Acked[i].To, r.To)})
+	for s := c.search(r.From); c.valid(s) && c.at(s).From < r.To; s = c.after(s) {
+		dst = append(dst, Range{max(c.at(s).From, r.From), min(c.at(s).To, r.To)})
 	}
 	return dst
 }
 
-// Clone returns a copy that shares nothing with c.
-func (c *Cursor) Clone() Cursor { return Cursor{Next: c.Next, Acked: slices.Clone(c.Acked)} }
+// Clone returns a cursor that goes its own way. Leaves are shared until one of both changes them, whatever goroutine it is in.
+func (c *Cursor) Clone() Cursor {
+	for _, l := range c.leaves {
+		if !l.shared { // one that is shared already is only read
+			l.shared = true
+		}
+	}
+	return Cursor{Next: c.Next, leaves: slices.Clone(c.leaves), count: c.count}
+}
 
 // Equal tells whether both stand at the same place.
-func (c *Cursor) Equal(d Cursor) bool { return c.Next == d.Next && slices.Equal(c.Acked, d.Acked) }
-
-// search returns the index of the first range that ends after o.
-func (c *Cursor) search(o Offset) int {
-	if n := len(c.Acked); n == 0 || c.Acked[n-1].To <= o {
-		return n
+func (c *Cursor) Equal(d Cursor) bool {
+	if c.Next != d.Next || c.count != d.count {
+		return false
 	}
-	if c.Acked[0].To > o {
-		return 0
+	s, t := spot{}, spot{}
+	for range c.count {
+		if c.at(s) != d.at(t) {
+			return false
+		}
+		s, t = c.after(s), d.after(t)
 	}
-	return sort.Search(len(c.Acked), func(i int) bool { return c.Acked[i].To > o })
+	return true
 }
 
-// drop removes Acked[i:j] and moves the shorter side. At the front it costs nothing until half of a long list is gone;
-// short lists are moved down at once, so that a group at work does not allocate.
-func (c *Cursor) drop(i, j int) {
-	const short = 64
-	n := len(c.Acked)
-	switch rest := n - j; {
-	case i == j:
-	case rest > short && i < rest:
-		copy(c.Acked[j-i:j], c.Acked[:i])
-		c.Acked = c.Acked[j-i:]
-	default:
-		copy(c.Acked[i:], c.Acked[j:])
-		c.Acked = c.Acked[:n-(j-i)]
+// spot is the place of a range: a leaf and an index in it. Behind the last range it is the leaf after the last.
+type spot struct{ leaf, i int }
+
+func (c *Cursor) valid(s spot) bool { return s.leaf < len(c.leaves) }
+func (c *Cursor) at(s spot) Range   { return c.leaves[s.leaf].ranges[s.i] }
+
+func (c *Cursor) after(s spot) spot {
+	if s.i+1 < len(c.leaves[s.leaf].ranges) {
+		return spot{s.leaf, s.i + 1}
+	}
+	return spot{s.leaf + 1, 0}
+}
+
+func (l *leaf) end() Offset { return l.ranges[len(l.ranges)-1].To }
+
+// search returns the spot of the first range that ends after o.
+func (c *Cursor) search(o Offset) spot {
+	n := len(c.leaves)
+	if n == 0 || c.leaves[n-1].end() <= o {
+		return spot{n, 0}
+	}
+	if c.leaves[0].ranges[0].To > o {
+		return spot{}
+	}
+	i := sort.Search(n-1, func(i int) bool { return c.leaves[i].end() > o })
+	ranges := c.leaves[i].ranges
+	return spot{i, sort.Search(len(ranges)-1, func(k int) bool { return ranges[k].To > o })}
+}
+
+// own returns a leaf that only c has.
+func (c *Cursor) own(i int) *leaf {
+	l := c.leaves[i]
+	if l.shared {
+		l = &leaf{ranges: append(make([]Range, 0, min(leafMost, len(l.ranges)+8)), l.ranges...)}
+		c.leaves[i] = l
+	}
+	return l
+}
+
+// push appends r behind all others.
+func (c *Cursor) push(r Range) {
+	n := len(c.leaves)
+	if n == 0 || len(c.leaves[n-1].ranges) == leafMost {
+		l := c.spare
+		if c.spare = nil; l == nil {
+			l = &leaf{}
+		}
+		c.leaves = append(c.leaves, l)
+		n++
+	}
+	l := c.own(n - 1)
+	l.ranges = append(l.ranges, r)
+	c.count++
+}
+
+// insert puts r at s. A full leaf is cut in half before.
+func (c *Cursor) insert(s spot, r Range) {
+	l := c.own(s.leaf)
+	if len(l.ranges) == leafMost {
+		const half = leafMost / 2
+		upper := &leaf{ranges: append(make([]Range, 0, leafMost), l.ranges[half:]...)}
+		l.ranges = l.ranges[:half]
+		c.leaves = slices.Insert(c.leaves, s.leaf+1, upper)
+		if s.i > half {
+			s, l = spot{s.leaf + 1, s.i - half}, upper
+		}
+	}
+	l.ranges = slices.Insert(l.ranges, s.i, r)
+	c.count++
+}
+
+// remove takes out the ranges from one spot up to another. A leaf that gets small goes into the one before.
+func (c *Cursor) remove(from, to spot) {
+	if from == to {
+		return
+	}
+	if from.leaf == to.leaf {
+		c.shorten(from.leaf, from.i, to.i)
+	} else {
+		if c.valid(to) && to.i > 0 {
+			c.shorten(to.leaf, 0, to.i)
+		}
+		if from.i > 0 {
+			c.shorten(from.leaf, from.i, len(c.leaves[from.leaf].ranges))
+			from.leaf++
+		}
+		for _, l := range c.leaves[from.leaf:to.leaf] {
+			c.count -= len(l.ranges)
+			if !l.shared {
+				l.ranges = l.ranges[:0]
+				c.spare = l
+			}
+		}
+		c.leaves = slices.Delete(c.leaves, from.leaf, to.leaf)
+	}
+	if i := from.leaf; i > 0 && i < len(c.leaves) && len(c.leaves[i-1].ranges)+len(c.leaves[i].ranges) <= leafMost/2 {
+		l := c.own(i - 1)
+		l.ranges = append(l.ranges, c.leaves[i].ranges...)
+		c.leaves = slices.Delete(c.leaves, i, i+1)
 	}
 }
 
-const cursorVersion = 1
-
-// AppendBinary appends the stored form: a version byte, Next, the number of ranges, and for each one its distance from the
-// end of what precedes it and its length, all as unsigned varints.
-func (c *Cursor) AppendBinary(dst []byte) []byte {
-	dst = append(dst, cursorVersion)
-	dst = binary.AppendUvarint(dst, uint64(c.Next))
-	dst = binary.AppendUvarint(dst, uint64(len(c.Acked)))
-	end := c.Next
-	for _, r := range c.Acked {
-		dst = binary.AppendUvarint(dst, uint64(r.From-end))
-		dst = binary.AppendUvarint(dst, uint64(r.To-r.From))
-		end = r.To
-	}
-	return dst
-}
-
-// ParseCursor reads what AppendBinary wrote, and nothing else: all of b, well-formed, else an error that wraps ErrInvalid.
-// It allocates no more than eight bytes for each byte of b.
-func ParseCursor(b []byte) (Cursor, error) {
-	if len(b) == 0 || b[0] != cursorVersion {
-		return Cursor{}, fmt.Errorf("cursor of an unknown version: %w", ErrInvalid)
-	}
-	d := cursorReader{rest: b[1:]}
-	c := Cursor{Next: d.advance(0, 0)}
-	n := d.uvarint()
-	if n > uint64(len(d.rest)/2) { // a range takes two bytes at least
-		d.bad = true
-	}
-	if d.bad {
-		return Cursor{}, fmt.Errorf("cursor header: %w", ErrInvalid)
-	}
-	if n > 0 {
-		c.Acked = make([]Range, n)
-	}
-	end := c.Next
-	for i := range c.Acked {
-		from := d.advance(end, 1)
-		end = d.advance(from, 1)
-		c.Acked[i] = Range{from, end}
-	}
-	if d.bad || len(d.rest) > 0 {
-		return Cursor{}, fmt.Errorf("cursor ranges: %w", ErrInvalid)
-	}
-	return c, nil
-}
-
-// cursorReader keeps its first failure, so that the parser reads like the format.
-type cursorReader struct {
-	rest []byte
-	bad  bool
-}
-
-func (d *cursorReader) uvarint() uint64 {
-	v, n := binary.Uvarint(d.rest)
-	if n <= 0 || d.bad {
-		d.bad = true
-		return 0
-	}
-	d.rest = d.rest[n:]
-	return v
-}
-
-// advance reads a step of at least least and returns from plus that step.
-func (d *cursorReader) advance(from Offset, least uint64) Offset {
-	v := d.uvarint()
-	if d.bad || v < least || v > uint64(math.MaxInt64-from) {
-		d.bad = true
-		return from
-	}
-	return from + Offset(v)
+// shorten takes ranges i to j, which are not all, out of a leaf.
+func (c *Cursor) shorten(leaf, i, j int) {
+	l := c.own(leaf)
+	l.ranges = slices.Delete(l.ranges, i, j)
+	c.count -= j - i
 }

@@ -177,7 +177,7 @@ func (s *sim) drain(t *rapid.T) {
 				t.Fatalf("partition %d: %d was told %v, active is %d", p.Partition, c.ID, told, p.active)
 			}
 		}
-		if cur := p.Cursor(); cur.Next != core.Offset(len(p.acked)) || len(cur.Acked) > 0 || p.InFlight() != 0 {
+		if cur := p.Cursor(); cur.Next != core.Offset(len(p.acked)) || cur.Holes() > 0 || p.InFlight() != 0 {
 			t.Fatalf("partition %d ends at %v of %d", p.Partition, cur, len(p.acked))
 		}
 	}

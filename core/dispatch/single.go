@@ -119,8 +119,7 @@ func (s *single) Want() int {
 
 // tooManyHoles stops reading beyond the last hole, never reading again of what lies between them.
 func (s *single) tooManyHoles() bool {
-	n := len(s.cur.Acked)
-	return n >= s.place.Limits.Holes && s.Next() >= s.cur.Acked[n-1].To
+	return s.cur.Holes() >= s.place.Limits.Holes && s.Next() >= s.cur.End()
 }
 
 func (s *single) Skip(r core.Range)                      { s.skip(r) }

@@ -150,7 +150,7 @@ func (g *Group) Backlog() (messages, lag int64) {
 		end := gp.p.committed.Load()
 		gp.mu.Lock()
 		acked := int64(0)
-		for _, r := range gp.mu.cursor.Acked {
+		for _, r := range gp.mu.cursor.Acked() {
 			if r.From >= gp.mark.Load() {
 				acked += r.Len()
 			}
