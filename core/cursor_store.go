@@ -15,11 +15,16 @@ func (c *Cursor) AppendBinary(dst []byte) []byte {
 	dst = append(dst, cursorVersion)
 	dst = binary.AppendUvarint(dst, uint64(c.Next))
 	dst = binary.AppendUvarint(dst, uint64(c.count))
+	dst = slices.Grow(dst, 3*c.count)
 	end := c.Next
 	for _, l := range c.leaves {
 		for _, r := range l.ranges {
-			dst = binary.AppendUvarint(dst, uint64(r.From-end))
-			dst = binary.AppendUvarint(dst, uint64(r.To-r.From))
+			gap, n := uint64(r.From-end), uint64(r.To-r.From)
+			if gap|n < 0x80 { // nearly always
+				dst = append(dst, byte(gap), byte(n))
+			} else {
+				dst = binary.AppendUvarint(binary.AppendUvarint(dst, gap), n)
+			}
 			end = r.To
 		}
 	}

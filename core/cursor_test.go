@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -146,12 +147,16 @@ type fataler interface{ Fatalf(string, ...any) }
 
 // checkForm holds the one form: sorted, nothing empty, nothing touching.
 func checkForm(t fataler, c Cursor) {
-	end := c.Next
-	for _, r := range c.Acked() {
+	end, n := c.Next, 0
+	for r := range c.Acked() {
 		if r.From <= end || r.To <= r.From {
 			t.Fatalf("malformed cursor %v", c)
 		}
 		end = r.To
+		n++
+	}
+	if n != c.Holes() || end != c.End() {
+		t.Fatalf("%d ranges to %d, the cursor says %d to %d", n, end, c.Holes(), c.End())
 	}
 }
 
@@ -186,7 +191,7 @@ func TestParseCursorRefuses(t *testing.T) {
 }
 
 func FuzzParseCursor(f *testing.F) {
-	for _, c := range []Cursor{{}, {Next: 7}, {Next: math.MaxInt64}, {0, []Range{{1, 2}, {3, 300}}}, {1 << 40, []Range{{1<<40 + 1, 1 << 50}}}} {
+	for _, c := range []Cursor{{}, {Next: 7}, {Next: math.MaxInt64}, NewCursor(0, Range{1, 2}, Range{3, 300}), NewCursor(1<<40, Range{1<<40 + 1, 1 << 50})} {
 		f.Add(c.AppendBinary(nil))
 	}
 	f.Add([]byte{cursorVersion, 0, 0xff, 0xff, 0xff, 0xff, 0x0f})
@@ -245,4 +250,80 @@ func TestCursorCloneSharesNothing(t *testing.T) {
 	if !bytes.Equal(d.AppendBinary(nil), []byte{cursorVersion, 0, 2, 2, 1, 2, 1}) {
 		t.Fatalf("stored form changed: %x", d.AppendBinary(nil))
 	}
+}
+
+// Thousands of ranges, so that leaves are cut, merged and emptied; clones taken on the way never change.
+func TestCursorOfManyLeaves(t *testing.T) {
+	const size = 6000
+	rapid.Check(t, func(t *rapid.T) {
+		var c Cursor
+		var model [size]bool
+		type kept struct {
+			clone Cursor
+			form  []byte
+		}
+		var clones []kept
+		seed := rapid.Uint64().Draw(t, "seed")
+		random := rand.New(rand.NewPCG(seed, 1))
+		for step := range 4000 {
+			from := random.Int64N(size)
+			r := Range{from, min(size, from+1+random.Int64N(1+random.Int64N(4)))}
+			switch k := random.IntN(1000); {
+			case k == 0:
+				r = Range{from, min(size, from+random.Int64N(size/4))}
+				fallthrough
+			default:
+				c.Ack(r)
+				for o := r.From; o < r.To; o++ {
+					model[o] = true
+				}
+			case k == 1:
+				next := c.Next + random.Int64N(30)
+				c.AckThrough(next)
+				for o := range min(next, size) {
+					model[o] = true
+				}
+			case k < 5 && len(clones) < 20:
+				d := c.Clone()
+				clones = append(clones, kept{d, d.AppendBinary(nil)})
+				if k == 4 {
+					c, clones[len(clones)-1].clone = d, c // it is the copy that goes on
+				}
+			}
+			if step%500 != 0 {
+				continue
+			}
+			checkForm(t, c)
+			for o := range model {
+				if c.Covers(Offset(o)) != model[o] {
+					t.Fatalf("step %d: covers %d: %v", step, o, !model[o])
+				}
+			}
+			back, err := ParseCursor(c.AppendBinary(nil))
+			if err != nil || !back.Equal(c) {
+				t.Fatalf("round trip: %v", err)
+			}
+		}
+		for _, k := range clones {
+			if !bytes.Equal(k.clone.AppendBinary(nil), k.form) {
+				t.Fatal("a clone has changed")
+			}
+		}
+	})
+}
+
+// What the saver does for a group with 200 000 holes: the runner's clone and the stored form.
+func BenchmarkCursorSave(b *testing.B) {
+	var c Cursor
+	for i := range 200_000 {
+		c.Ack(Range{Offset(2*i + 1), Offset(2*i + 2)})
+	}
+	var form []byte
+	for i := 0; b.Loop(); i++ {
+		o := Offset(2 * (1 + i*7919%199_000))
+		c.Ack(Range{o, o + 1})
+		d := c.Clone()
+		form = d.AppendBinary(form[:0])
+	}
+	b.ReportMetric(float64(len(form)), "bytes")
 }

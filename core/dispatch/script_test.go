@@ -251,7 +251,7 @@ func spell(r core.Range) string {
 
 func spellCursor(c core.Cursor) string {
 	s := fmt.Sprintf("mark=%d", c.Next)
-	for _, r := range c.Acked() {
+	for r := range c.Acked() {
 		s += " " + spell(r)
 	}
 	return s

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"isthmus/core"
 )
 
 // Metrics are the counters of the engine and those that adapters share. Labels come from closed sets: protocol is mqtt,
@@ -149,15 +151,9 @@ func (g *Group) Backlog() (messages, lag int64) {
 	for _, gp := range g.parts() {
 		end := gp.p.committed.Load()
 		gp.mu.Lock()
-		acked := int64(0)
-		for _, r := range gp.mu.cursor.Acked() {
-			if r.From >= gp.mark.Load() {
-				acked += r.Len()
-			}
-		}
+		messages += gp.mu.cursor.Unacked(core.Range{From: gp.mark.Load(), To: end})
 		gp.mu.Unlock()
 		behind := max(0, end-gp.mark.Load())
-		messages += max(0, behind-acked)
 		lag = max(lag, behind)
 	}
 	return messages, lag
