@@ -203,7 +203,10 @@ func declare(cfg *Config, eng *engine.Engine) error {
 }
 
 func journalOptions(cfg *Config, log *slog.Logger) disk.Options {
-	o := disk.Options{Dir: filepath.Join(cfg.Node.DataDir, "journals"), Log: log}
+	o := disk.Options{
+		Dir: filepath.Join(cfg.Node.DataDir, "journals"), Log: log,
+		Hashes: func(dst []uint32, x journal.Extent) []uint32 { return core.AppendHashes(dst, x.Data) },
+	}
 	if cfg.Durability.Mode == "interval" {
 		o.Sync = disk.Interval
 		log.Warn("messages are acknowledged before they are on the disk", "durability", "interval", "interval", "100ms")

@@ -10,24 +10,22 @@ import (
 //
 //	u32 stretches, u32 words; per stretch u32 first word; the words of 64 bits
 //
-// A hash takes 10 bits and sets 4 of them, so one stretch in a hundred is read in vain. A filter of no words holds nothing.
+// A hash has a share of 12 bits and sets 4, all in one word: one stretch in fifty is read in vain. A filter of no words holds
+// nothing.
 const (
 	filterBytes = 4
-	filterBits  = 10
+	filterBits  = 12
 	hashBytes   = 28 // of an extent, for each hash that may be taken of it
 )
 
 func filterWords(hashes int) int { return (hashes*filterBits + 63) / 64 }
 
-// probe yields the four bits of a hash in a filter of n words.
-func probe(hash uint32, n int) (bits [4]uint64) {
+// probe returns the word of a hash in a filter of n, and its bits there.
+func probe(hash uint32, n int) (word int, bits uint64) {
 	h := uint64(hash) * 0x9E3779B97F4A7C15
-	step := h>>32 | 1
-	for i := range bits {
-		bits[i] = (h >> 16 & 0xFFFFFFFF) * uint64(n*64) >> 32
-		h += step << 16
-	}
-	return bits
+	word = int(h >> 32 * uint64(n) >> 32)
+	h = (h ^ h>>29) * 0xBF58476D1CE4E5B9 >> 40
+	return word, 1<<(h&63) | 1<<(h>>6&63) | 1<<(h>>12&63) | 1<<(h>>18&63)
 }
 
 func (x *index) filterOf(i int) []uint64 {
@@ -55,12 +53,8 @@ func filterHas(f []uint64, hash uint32) bool {
 	if len(f) == 0 {
 		return false
 	}
-	for _, b := range probe(hash, len(f)) {
-		if f[b/64]&(1<<(b%64)) == 0 {
-			return false
-		}
-	}
-	return true
+	word, bits := probe(hash, len(f))
+	return f[word]&bits == bits
 }
 
 func (x *index) encodeFilters() []byte {
@@ -147,9 +141,8 @@ func (h *hashes) flush(words []uint64) []uint64 {
 		words = append(words, make([]uint64, filterWords(len(h.list)))...)
 		f := words[start:]
 		for _, v := range h.list {
-			for _, b := range probe(v, len(f)) {
-				f[b/64] |= 1 << (b % 64)
-			}
+			word, bits := probe(v, len(f))
+			f[word] |= bits
 		}
 	}
 	h.list, h.all = h.list[:0], false
