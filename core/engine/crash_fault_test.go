@@ -72,7 +72,19 @@ func faultyLife(t *testing.T, n int, fault error, forGood bool) (fired bool, err
 	if err := w.check(w.downAt.Swap(0)); err != nil {
 		return fired, err
 	}
-	return fired, w.goesOn()
+	if err := w.goesOn(); err != nil {
+		return fired, err
+	}
+	// What the restart took from the page cache is on the disk by now, or it would go with the power.
+	time.Sleep(700 * time.Millisecond)
+	w.downAt.Store(time.Now().UnixNano())
+	w.disk.PowerOff()
+	w.kill()
+	w.disk.Restart()
+	if err := errors.Join(w.look(), w.restart()); err != nil {
+		return fired, err
+	}
+	return fired, w.check(w.downAt.Swap(0))
 }
 
 // goesOn publishes to every partition and wants it acknowledged.

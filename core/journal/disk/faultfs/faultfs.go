@@ -233,3 +233,33 @@ func (d *Disk) SyncDir(name string) error {
 	n.disk, n.changes = maps.Clone(n.now), nil
 	return nil
 }
+
+// Clone returns a disk with the same content, all of it synced.
+func (d *Disk) Clone(seed uint64) *Disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := New(seed)
+	c.root = d.root.clone()
+	return c
+}
+
+// Files calls each for every file, in order of their paths.
+func (d *Disk) Files(each func(name string, data []byte)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.root.walk("/", each)
+}
+
+// Flip changes bits of one byte, on the disk and for readers.
+func (d *Disk) Flip(name string, at int64, mask byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, err := d.find(name)
+	if err != nil {
+		return err
+	}
+	n.sync()
+	n.data[at] ^= mask
+	n.synced = slices.Clone(n.data)
+	return nil
+}

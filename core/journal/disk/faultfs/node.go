@@ -135,3 +135,25 @@ func (n *node) settle(r *rand.Rand) {
 		}
 	}
 }
+
+func (n *node) clone() *node {
+	if !n.dir {
+		return &node{data: slices.Clone(n.data), synced: slices.Clone(n.data)}
+	}
+	c := newDir()
+	for name, child := range n.now {
+		c.now[name] = child.clone()
+	}
+	c.disk = maps.Clone(c.now)
+	return c
+}
+
+func (n *node) walk(at string, each func(string, []byte)) {
+	if !n.dir {
+		each(at, n.data)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.now)) {
+		n.now[name].walk(path.Join(at, name), each)
+	}
+}
