@@ -28,6 +28,7 @@ var rules = []rule{
 	{"isthmus/core/parked", []string{"isthmus/core"}, []string{"net", "os", "sync", "time", "context"}, "a pure index: scripts can test it, time is an argument"},
 	{"isthmus/core/auth", []string{"isthmus/core"}, []string{"net", "os"}, "a seam, asked by every adapter"},
 	{"isthmus/core/journal", []string{"isthmus/core"}, []string{"net", "os"}, "a seam: it knows none of its tenants"},
+	{"isthmus/core/journal/disk/faultfs", []string{"isthmus/core/journal/disk"}, []string{"os"}, "for tests: a file system in memory, as the disk tenant wants one"},
 	{"isthmus/core/journal/...", []string{"isthmus/core", "isthmus/core/journal"}, nil, "a tenant knows the seam, not the engine or another tenant"},
 	{"isthmus/core/meta", []string{"isthmus/core"}, []string{"net", "os"}, "a seam: it knows none of its tenants"},
 	{"isthmus/core/meta/...", []string{"isthmus/core", "isthmus/core/meta"}, nil, "a tenant knows the seam, not the engine or another tenant"},

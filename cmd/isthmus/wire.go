@@ -47,6 +47,11 @@ func run(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
+	release, err := lockDataDir(cfg.Node.DataDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	store, err := bolt.Open(filepath.Join(cfg.Node.DataDir, "meta.db"))
 	if err != nil {
 		return err

@@ -156,3 +156,30 @@ func (l *crashLog) readWhole(w *crashWorld, p *engine.Partition, file string) (t
 	}
 	return false, nil
 }
+
+// I7: a file that is missing at the front is no trimmed one.
+func TestI7_AMissingFirstSegmentIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newCrashWorld(t, 13)
+		defer func() { w.kill() }()
+		if err := w.work(30, false); err != nil {
+			t.Fatal(err)
+		}
+		w.kill()
+		var first string
+		w.disk.Files(func(name string, _ []byte) {
+			if first == "" && strings.HasSuffix(name, ".seg") {
+				first = name
+			}
+		})
+		if err := w.disk.Remove(first); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.eng.Health(); !errors.Is(err, journal.ErrDamaged) {
+			t.Fatalf("%s is missing: %v", first, err)
+		}
+	})
+}

@@ -79,6 +79,15 @@ func (l *log) replay(ctx context.Context, checkpoints map[string]meta.Checkpoint
 	return nil
 }
 
+// begins is the first block that must be there. Metadata forgets a mark before the journal forgets the blocks in front of the
+// next one. The caller holds l.tail.
+func (l *log) begins() journal.Seq {
+	if len(l.tail.marks) == 0 {
+		return 1
+	}
+	return l.tail.marks[0].seq
+}
+
 func (l *log) placeOffsets() {
 	for _, o := range l.saved.Next {
 		if p := l.tail.parts[o.Partition]; p != nil {
@@ -146,6 +155,11 @@ func (l *log) restoreViews(ctx context.Context, checkpoints map[string]meta.Chec
 	first, _, _, err := l.journal.Bounds(ctx)
 	if err != nil {
 		return fmt.Errorf("replay journal %s: %w", l.name, err)
+	}
+	if want := l.begins(); first > want {
+		return fmt.Errorf("journal %s: %w", l.name, &journal.Damage{
+			Where: l.name, Seq: want, Why: fmt.Sprintf("missing: the journal begins with block %d", first),
+		})
 	}
 	var errs []error
 	for _, s := range l.views.all {
