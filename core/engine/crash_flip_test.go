@@ -40,7 +40,7 @@ func TestI1_I7_FlippedBitsAreNamed(t *testing.T) {
 			l.first, _ = topic.Partition(l.index).Bounds()
 		}
 		whole, store := w.disk, w.meta.Store
-			type place struct {
+		type place struct {
 			name string
 			at   int64
 		}
