@@ -53,6 +53,7 @@ type Consumer struct {
 	credit    atomic.Int64            // permits that no runner has drawn yet
 	list      atomic.Pointer[[]place] // replaced under Group.changes when the topic grows
 	delivered prometheus.Counter
+	handed    atomic.Int64 // messages delivered to it
 }
 
 // place is a consumer's seat in one runner.

@@ -39,6 +39,7 @@ func (r *runner) round(ctx context.Context) (more bool) {
 	for _, s := range r.order {
 		if len(s.out) > 0 {
 			s.c.delivered.Add(float64(s.count))
+			s.c.handed.Add(int64(s.count))
 			s.c.member.Sink.Deliver(s.out)
 			clear(s.out)
 			s.out, s.count = s.out[:0], 0

@@ -1,0 +1,99 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"isthmus/core"
+	"isthmus/core/engine"
+	"isthmus/core/engine/enginetest"
+)
+
+// What people see of a group: backlog, in flight, age, attempts, who holds what, and why it does not go on.
+func TestGroupInfoTellsHowAGroupStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bed := enginetest.New(t, nil)
+		defer bed.Stop(t)
+		topic := bed.Topic(t, "event", 2)
+		g := begin(t, topic, "g", engine.Latest)
+		p := newPublisher(bed.Engine)
+		for range 5 {
+			p.publish(t, topic.Partition(0), "k", "x")
+		}
+		time.Sleep(time.Minute)
+		i := g.Info()
+		if i.Backlog != 5 || i.InFlight != 0 || i.Stall != "no consumer" || i.OldestUnacked < time.Minute || i.OldestUnacked > 61*time.Second {
+			t.Fatalf("without a consumer: %+v", i)
+		}
+		c, in := join(t, g, "one", core.Shared, 3)
+		for range 3 {
+			receive(t, in.got, "delivery")
+		}
+		c.Ack(0, core.Range{From: 1, To: 2})
+		c.Nack(0, 2)
+		synctest.Wait()
+		i = g.Info()
+		part, m := i.Parts[0], i.Members[0]
+		if i.Backlog != 4 || part.InFlight != 1 || part.Waiting != 1 || part.Attempts != 1 || part.Holes != 1 || part.Mark != 0 || part.End != 5 {
+			t.Fatalf("after an ack and a negative one: %+v", i)
+		}
+		if m.Name != "one" || m.InFlight != 1 || m.Delivered != 3 || m.Permits != 0 || !strings.Contains(i.Stall, "no permits") {
+			t.Fatalf("the member: %+v, %q", m, i.Stall)
+		}
+		c.Permit(10)
+		synctest.Wait()
+		if i = g.Info(); i.Stall != "" || i.InFlight != 4 {
+			t.Fatalf("with permits: %+v", i)
+		}
+	})
+}
+
+// Who holds which partition, in a failover group.
+func TestGroupInfoTellsWhoHoldsWhat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bed := enginetest.New(t, nil)
+		defer bed.Stop(t)
+		g := begin(t, bed.Topic(t, "event", 3), "g", engine.Latest)
+		join(t, g, "a", core.Failover, 1)
+		join(t, g, "b", core.Failover, 1)
+		i := g.Info()
+		if i.Parts[0].Holder != "a" || i.Parts[1].Holder != "b" || i.Parts[2].Holder != "a" || len(i.Members[0].Holds) != 2 || len(i.Members[1].Holds) != 1 {
+			t.Fatalf("%+v", i)
+		}
+	})
+}
+
+func TestSkipPassesOverWhatIsUnacknowledged(t *testing.T) {
+	for _, connected := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			bed := enginetest.New(t, nil)
+			defer bed.Stop(t)
+			topic := bed.Topic(t, "event", 0)
+			g := begin(t, topic, "g", engine.Latest)
+			p := newPublisher(bed.Engine)
+			for range 6 {
+				p.publish(t, topic.Partition(0), "k", "x")
+			}
+			c, in := join(t, g, "one", core.Shared, 2)
+			receive(t, in.got, "delivery")
+			receive(t, in.got, "delivery")
+			c.Ack(0, core.Range{From: 1, To: 2})
+			if synctest.Wait(); !connected {
+				c.Leave()
+			}
+			for _, step := range []struct{ n, mark int64 }{{0, 0}, {1, 2}, {2, 4}, {100, 6}} {
+				if err := g.Skip(0, step.n); err != nil {
+					t.Fatal(err)
+				}
+				if i := g.Info(); i.Parts[0].Mark != step.mark || i.Backlog != 6-max(step.mark, 1) && step.mark > 0 {
+					t.Fatalf("skip %d: %+v", step.n, i)
+				}
+			}
+			if g.Skip(7, 1) == nil {
+				t.Fatal("there is no partition 7")
+			}
+		})
+	}
+}
