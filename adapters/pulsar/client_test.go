@@ -351,12 +351,9 @@ func TestUnsubscribe(t *testing.T) {
 	}
 }
 
-func TestNonPersistentIsRefused(t *testing.T) {
+func TestKeySharedIsRefused(t *testing.T) {
 	b := newBed(t, setup{})
 	c := b.client(t)
-	if _, err := c.CreateProducer(stock.ProducerOptions{Topic: "non-persistent://public/default/x"}); err == nil || !strings.Contains(err.Error(), "NotAllowedError") {
-		t.Errorf("producer: %v", err)
-	}
 	if _, err := c.Subscribe(stock.ConsumerOptions{Topic: "x", SubscriptionName: "s", Type: stock.KeyShared}); err == nil || !strings.Contains(err.Error(), "NotAllowedError") {
 		t.Errorf("key_shared: %v", err)
 	}

@@ -77,7 +77,7 @@ func (s *session) newConsumer(q *wire.Subscribe) (*consumer, error) {
 	}
 	c := &consumer{
 		sess: s, id: q.ConsumerID, name: q.ConsumerName, target: t, topic: t.topic, part: t.partition(), index: t.index,
-		mode: mode, durable: q.Durable, priority: int(q.Priority), subscription: q.Subscription,
+		mode: mode, durable: q.Durable && !t.topic.Volatile(), priority: int(q.Priority), subscription: q.Subscription,
 	}
 	if c.name == "" {
 		c.name = s.srv.newName()

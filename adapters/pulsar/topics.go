@@ -85,9 +85,6 @@ func (s *Server) open(raw string, create bool) (target, error) {
 	if err != nil || t.topic != nil {
 		return t, err
 	}
-	if t.name.NonPersistent {
-		return t, fmt.Errorf("%s: non-persistent topics are not served: %w", t.name, core.ErrUnsupported)
-	}
 	if !create {
 		return t, fmt.Errorf("%s: %w", t.name, core.ErrTopicNotFound)
 	}

@@ -56,6 +56,9 @@ func (s *Server) resolve(topic string) (core.TopicName, error) {
 		return core.TopicName{}, fmt.Errorf("topic %s: %w", topic, errSystemTopic)
 	}
 	n, err := s.eng.ResolveName(protocol, topic)
+	if n.NonPersistent {
+		return n, fmt.Errorf("non-persistent topic %s: there is nothing to pull from: %w", topic, core.ErrUnsupported)
+	}
 	if err != nil || n.Name != topic {
 		return n, err // no name, or a declared one
 	}

@@ -161,7 +161,7 @@ func (c *Config) complete() {
 		if t.Placement == "" {
 			t.Placement = "client"
 		}
-		t.inherit(&c.Defaults)
+		t.inherit(name, &c.Defaults)
 		c.Topics.Values[name] = t
 	}
 }

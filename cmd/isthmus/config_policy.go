@@ -1,13 +1,17 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"isthmus/core/engine"
 )
 
 // inherit takes from the defaults what the topic says nothing about, word by word.
-func (t *TopicConfig) inherit(d *DefaultsConfig) {
+func (t *TopicConfig) inherit(n string, d *DefaultsConfig) {
+	if strings.HasPrefix(n, "non-persistent://") {
+		return // nothing of it is kept
+	}
 	if t.Retention == (RetentionConfig{}) {
 		t.Retention = d.Retention
 	}
@@ -32,5 +36,18 @@ func (v *validator) backlog(path string, b BacklogConfig) {
 		v.oneOf(path+".when_full", b.WhenFull, engine.Reject.String(), engine.Block.String(), engine.DropOldest.String())
 	} else if b.WhenFull != "" && b.Age == 0 && b.Size == 0 {
 		v.fault(path, "when_full: %s, but neither age nor size says when it is full", b.WhenFull)
+	}
+}
+
+// nonPersistent refuses what a topic that keeps nothing cannot have.
+func (v *validator) nonPersistent(path string, t TopicConfig) {
+	if t.Partitions != 0 {
+		v.fault(path+".partitions", "a non-persistent topic has none")
+	}
+	if t.Retention != (RetentionConfig{}) || t.TTL != 0 || t.Backlog != (BacklogConfig{}) {
+		v.fault(path, "a non-persistent topic keeps nothing: retention, ttl and backlog have no meaning")
+	}
+	if t.Names["rocketmq"] != "" {
+		v.fault(path+".names.rocketmq", "RocketMQ clients pull, and of a non-persistent topic there is nothing to pull")
 	}
 }

@@ -102,6 +102,9 @@ func (v *validator) topics() {
 		}
 		v.partitions(path+".partitions", t.Partitions, 0)
 		v.oneOf(path+".placement", t.Placement, "client", "key")
+		if ok && n.NonPersistent {
+			v.nonPersistent(path, t)
+		}
 		v.backlog(path+".backlog", t.Backlog)
 		protocols := make([]string, 0, len(t.Names))
 		for protocol := range t.Names {
@@ -129,6 +132,9 @@ func (v *validator) groups() {
 		path := "groups[" + topic + "]"
 		if n, ok := v.topicName(path, topic); ok {
 			v.known(path, n)
+			if n.NonPersistent {
+				v.fault(path, "groups of a non-persistent topic live as long as their consumers")
+			}
 		}
 		seen := map[string]bool{}
 		for i, g := range v.c.Groups.Values[topic] {

@@ -115,7 +115,7 @@ func (p *printer) topic(cfg *Config, n core.TopicName, key []byte, hasKey bool) 
 	t, declared := cfg.topic(n)
 	if !declared {
 		t.Partitions = cfg.Defaults.Partitions
-		t.inherit(&cfg.Defaults)
+		t.inherit(n.String(), &cfg.Defaults)
 	}
 	p.row("topic", n.String())
 	if alias := t.Names["rocketmq"]; alias != "" {

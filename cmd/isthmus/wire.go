@@ -191,7 +191,7 @@ func declare(cfg *Config, eng *engine.Engine) error {
 	for _, n := range names {
 		t, declared := cfg.topic(n)
 		if !declared {
-			t.inherit(&cfg.Defaults)
+			t.inherit(n.String(), &cfg.Defaults)
 		}
 		_, err := eng.DeclareTopic(n, engine.TopicSpec{
 			Partitions: t.Partitions, ByKey: t.Placement == "key", Names: t.Names,

@@ -104,6 +104,9 @@ func (l *log) write(b *buffer) bool {
 	l.landed(b, now)
 	l.eng.metrics.committed(now.Sub(start), b.count, len(block))
 	l.complete(b, nil)
+	if l.volatile {
+		l.sifted(b)
+	}
 	for i := range b.extents[:b.n] {
 		b.extents[i].p.watch.notify(b.extents[i].p.committed.Load())
 	}

@@ -103,7 +103,7 @@ func (pr *Producer) Wait(d time.Duration) { pr.patience = d }
 // Full tells why the topic takes no messages now: ErrBacklogFull, ErrStorageFull, or nil. wait: producers are meant to
 // wait, not to be told.
 func (t *Topic) Full() (wait bool, err error) {
-	if t.eng.full.Load() {
+	if t.eng.full.Load() && !t.Volatile() {
 		return false, errStorageFull
 	}
 	g := t.gate.Load()
@@ -124,7 +124,7 @@ func (t *Topic) fullError() error {
 
 // admit lets an entry pass the gate of its topic, or waits there, or refuses it.
 func (pr *Producer) admit(p *Partition, size int) error {
-	if pr.eng.full.Load() {
+	if pr.eng.full.Load() && !p.log.volatile {
 		return errStorageFull
 	}
 	if g := p.topic.gate.Load(); g != nil && !g.take(size) && !g.find(p.topic, size) {

@@ -128,6 +128,9 @@ func (t *Topic) BeginGroup(name string, s Start) (*Group, error) {
 	if strings.TrimSpace(name) == "" || len(name) > maxGroupName || strings.Contains(name, separator) {
 		return nil, fmt.Errorf("group name %.80q: %w", name, core.ErrInvalid)
 	}
+	if t.Volatile() {
+		s = Start{At: Latest, NonDurable: true}
+	}
 	g := newGroup(t, name, !s.NonDurable)
 	for _, gp := range g.parts() {
 		at, err := gp.p.start(s)

@@ -24,20 +24,21 @@ const (
 // log is one running journal. buf is shared by appenders and the committer under its leaf mutex; tail is written by the
 // committer and read by everybody; the rest belongs to the committer goroutine.
 type log struct {
-	eng     *Engine
-	name    string
-	epoch   uint64
-	journal journal.Journal
-	kick    chan struct{}   // capacity 1: the active buffer deserves a look
-	life    context.Context // of its goroutines; it ends early when the log is removed
-	finish  func()
-	running sync.WaitGroup
-	last    int64 // commit time of the last block, unix ms
-	extents []journal.Extent
-	saved   meta.JournalRecord // as recovery found it
-	views   views
-	scanner scanner
-	parking atomic.Pointer[parking]
+	eng      *Engine
+	name     string
+	epoch    uint64
+	volatile bool // of non-persistent topics: metadata does not know it
+	journal  journal.Journal
+	kick     chan struct{}   // capacity 1: the active buffer deserves a look
+	life     context.Context // of its goroutines; it ends early when the log is removed
+	finish   func()
+	running  sync.WaitGroup
+	last     int64 // commit time of the last block, unix ms
+	extents  []journal.Extent
+	saved    meta.JournalRecord // as recovery found it
+	views    views
+	scanner  scanner
+	parking  atomic.Pointer[parking]
 
 	buf struct {
 		sync.Mutex

@@ -40,6 +40,9 @@ func (pr *Producer) PublishHalf(p *Partition, e *core.Entry, h HalfMessage, toke
 }
 
 func (pr *Producer) park(p *Partition, e *core.Entry, r *parked.Record, token uint64) error {
+	if p.log.volatile {
+		return fmt.Errorf("%s keeps nothing, so nothing for later: %w", p.topic.name, core.ErrUnsupported)
+	}
 	size, err := pr.check(e)
 	if err == nil {
 		err = pr.admit(p, size)

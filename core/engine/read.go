@@ -68,6 +68,9 @@ func (p *Partition) AppendEntries(ctx context.Context, dst []core.Entry, from co
 	}
 	r := readRequest{from: from, end: end, entries: dst, maxEntries: len(dst) + max(maxEntries, 1), maxBytes: max(maxBytes, 1)}
 	ok, err := p.readTail(&r)
+	if !ok && err == nil && p.log.volatile {
+		return dst, p.outOfRange(from, p.first.Load())
+	}
 	if !ok && err == nil {
 		err = p.readCold(ctx, &r)
 	}

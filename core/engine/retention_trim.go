@@ -11,6 +11,9 @@ import (
 // trim lets every journal forget what nobody needs any more.
 func (e *Engine) trim(ctx context.Context) {
 	for _, l := range e.allLogs() {
+		if l.volatile {
+			continue
+		}
 		if err := l.trim(ctx); err != nil {
 			e.cfg.Log.Error("journal not trimmed", "journal", l.name, "err", err)
 		}

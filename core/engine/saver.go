@@ -85,7 +85,7 @@ func byteList(parts map[uint32]*Partition) []meta.PartitionOffset {
 // keeps its last word, and holds up nobody else's.
 func (l *log) collect(b *batch) {
 	var own batch
-	if l.broken() != nil || !l.add(&own) {
+	if l.volatile || l.broken() != nil || !l.add(&own) {
 		return
 	}
 	if s, ok := l.journal.(journal.Syncer); ok {

@@ -54,7 +54,9 @@ func (l *log) show(seq journal.Seq, raw []byte) {
 	stamp := l.eng.stamp.Add(1)
 	l.tail.Lock()
 	defer l.tail.Unlock()
-	l.markBefore(seq, block.Time, int64(len(raw)))
+	if !l.volatile {
+		l.markBefore(seq, block.Time, int64(len(raw)))
+	}
 	for x := range block.Extents() {
 		p := l.tail.parts[x.Partition]
 		if p == nil {
@@ -125,6 +127,9 @@ func (l *log) forget(stamp uint64) {
 			if p := l.tail.parts[x.Partition]; p != nil {
 				p.tail[0] = tailExtent{}
 				p.tail = p.tail[1:]
+				if l.volatile {
+					p.first.Store(x.Next())
+				}
 			}
 		}
 		l.eng.tail.Add(-int64(len(b.Bytes())))

@@ -60,9 +60,6 @@ func (e *Engine) DeclareTopic(n core.TopicName, spec TopicSpec) (*Topic, error) 
 }
 
 func (e *Engine) createTopic(n core.TopicName, spec TopicSpec, declared bool) (*Topic, error) {
-	if n.NonPersistent {
-		return nil, fmt.Errorf("%s: non-persistent topics: %w", n, core.ErrUnsupported)
-	}
 	if spec.Partitions < 0 || spec.Partitions > maxPartitions {
 		return nil, fmt.Errorf("%s: %d partitions: %w", n, spec.Partitions, core.ErrInvalid)
 	}
@@ -72,10 +69,13 @@ func (e *Engine) createTopic(n core.TopicName, spec TopicSpec, declared bool) (*
 	e.meta.Lock()
 	defer e.meta.Unlock()
 	if t, err := e.Topic(n); err == nil || !errors.Is(err, core.ErrTopicNotFound) {
-		if err == nil && declared {
+		if err == nil && declared && !n.NonPersistent {
 			err = e.redeclare(t, spec)
 		}
 		return t, err
+	}
+	if n.NonPersistent {
+		return e.createVolatile(n, spec, declared)
 	}
 	rec := meta.TopicRecord{
 		Partitions: spec.Partitions, Hash: placementHash, Names: spec.Names, Declared: declared, Set: "small", Slots: e.cfg.Slots,

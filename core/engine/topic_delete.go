@@ -107,7 +107,7 @@ func (t *Topic) shut(err error) {
 func (t *Topic) forget() error {
 	var b batch
 	for _, l := range t.logs() {
-		if !ownSet(t.record.Set) {
+		if !ownSet(t.record.Set) && !l.volatile {
 			l.collect(&b)
 		}
 	}

@@ -18,6 +18,9 @@ func (e *Engine) EmptyTopic(n core.TopicName) error {
 	if err != nil {
 		return err
 	}
+	if t.Volatile() {
+		return fmt.Errorf("empty %s: it keeps nothing: %w", n, core.ErrUnsupported)
+	}
 	ends, err := t.empty()
 	if err != nil {
 		return fmt.Errorf("empty %s: %w", n, err)

@@ -89,6 +89,9 @@ func (r *runner) serve(ctx context.Context, rp *runnerPart) (more bool) {
 	for i := range ready.Deliver {
 		r.assign(ctx, rp, &ready.Deliver[i])
 	}
+	if r.log.volatile {
+		r.shed(rp, ready.Deliver)
+	}
 	clear(rp.fresh)
 	rp.fresh = rp.fresh[:0]
 	for _, span := range rp.lost {
@@ -124,6 +127,9 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 	first, end := p.Bounds()
 	if next < first { // trimmed under a reader that retains nothing
 		rp.state.Skip(core.Range{From: next, To: first})
+		if r.log.volatile {
+			r.log.eng.metrics.GroupDropped.WithLabelValues(reasonSlow).Add(float64(first - next))
+		}
 		return true
 	}
 	if next >= end {
