@@ -19,6 +19,7 @@ build: ## the static binary
 test: tools ## everything: rooms first, then real clients against the real binary
 	$(TEST) $(ROOMS)
 	$(REAL) ./adapters/rocketmq
+	$(REAL) -run 'TestA4' ./adapters/pulsar
 	$(REAL) ./e2e/...
 	ISTHMUS_RACE=1 GORACE=halt_on_error=1 $(REAL) -count=1 -run 'TestMatrix|TestFleet' ./e2e
 

@@ -97,7 +97,7 @@ func TestMetadataOfTheClient(t *testing.T) {
 	b := clients(t, "MessageMetadata", `producer_name:"p" sequence_id:7 publish_time:1700000000000
 		properties:{key:"a" value:"1"} properties:{key:"a" value:""} replicated_from:"x" partition_key:"a2V5" compression:ZSTD
 		uncompressed_size:99 num_messages_in_batch:1 event_time:5 partition_key_b64_encoded:true ordering_key:"o" deliver_at_time:12
-		highest_sequence_id:8 null_value:true uuid:"u" chunk_id:1 encryption_keys:{key:"k" value:"v"} schema_version:"\x01"`)
+		highest_sequence_id:8 null_value:true uuid:"u" num_chunks_from_msg:3 chunk_id:1 encryption_keys:{key:"k" value:"v"} schema_version:"\x01"`)
 	var m wire.Metadata
 	if err := m.Parse(b); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestMetadataOfTheClient(t *testing.T) {
 	want := wire.Metadata{
 		Producer: []byte("p"), Sequence: 7, PublishTime: 1700000000000, HasKey: true, Key: []byte("a2V5"), KeyB64: true,
 		HasOrdering: true, OrderingKey: []byte("o"), Compression: wire.CompressionZSTD, UncompressedSize: 99, Batch: true, NumMessages: 1,
-		EventTime: 5, Encrypted: true, Highest: 8, HasHighest: true, NullValue: true, HasChunk: true, DeliverAt: 12,
+		EventTime: 5, Encrypted: true, Highest: 8, HasHighest: true, NullValue: true, HasChunk: true, ChunkID: 1, Chunks: 3, DeliverAt: 12,
 	}
 	if !reflect.DeepEqual(m, want) {
 		t.Errorf("\n got %+v\nwant %+v", m, want)

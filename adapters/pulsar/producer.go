@@ -149,11 +149,11 @@ func (s *session) register(ctx context.Context, request uint64, p *producer) {
 	s.producerReady(request, p)
 }
 
-// Spec: Pulsar CommandProducerSuccess.last_sequence_id: -1 without de-duplication, or Go goes on from it
+// Spec: Pulsar CommandProducerSuccess.last_sequence_id: the highest that is stored, from where clients go on; -1 without de-duplication
 // Spec: Pulsar CommandProducerSuccess.schema_version: present even when empty; Java 4.0.6 closes the connection otherwise
 func (s *session) producerReady(request uint64, p *producer) {
 	version := append([]byte{}, p.schema...)
-	s.send(wire.TypeProducerSuccess, &wire.ProducerSuccess{RequestID: request, Name: p.name, LastSequenceID: -1, Ready: true, SchemaVersion: version})
+	s.send(wire.TypeProducerSuccess, &wire.ProducerSuccess{RequestID: request, Name: p.name, LastSequenceID: p.topic.LastSequence(p.name, max(p.chosen(), 0)), Ready: true, SchemaVersion: version})
 }
 
 // claim takes the producer's name, also from evicted or from one that is closed and about to release it (its client may be

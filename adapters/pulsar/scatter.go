@@ -63,7 +63,7 @@ func (s *session) scatter(p *producer, e *core.Entry, m *wire.Metadata, pl *wire
 func (s *session) publishOne(p *producer, batch *core.Entry, m *wire.Metadata, pl *wire.Payload, i int, token uint64) error {
 	x := &s.scattered[i]
 	e := *batch
-	e.Count, e.Key, e.OrderingKey, e.Flags = 1, x.key, x.single.OrderingKey, 0
+	e.Count, e.Key, e.OrderingKey, e.Flags = 1, x.key, x.single.OrderingKey, core.FlagSequenced
 	if x.single.HasKey {
 		e.Flags |= core.FlagHasKey
 	}

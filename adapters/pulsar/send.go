@@ -147,12 +147,16 @@ func (s *session) keyOf(e *core.Entry, m *wire.Metadata) error {
 	return nil
 }
 
-func flagsOf(m *wire.Metadata) (f core.Flags) {
+func flagsOf(m *wire.Metadata) core.Flags {
+	f := core.FlagSequenced
 	if m.NullValue {
 		f |= core.FlagNullBody
 	}
 	if m.HasChunk {
 		f |= core.FlagChunk
+		if m.ChunkID < m.Chunks-1 {
+			f |= core.FlagMoreChunks
+		}
 	}
 	if m.Encrypted {
 		f |= core.FlagEncrypted

@@ -54,6 +54,7 @@ type DefaultsConfig struct {
 	Backlog   BacklogConfig   `yaml:"backlog"`
 
 	DeleteWhenIdle Duration `yaml:"delete_when_idle"` // topics that clients created; 0: never
+	Deduplication  bool     `yaml:"deduplication"`
 }
 
 // TopicConfig declares a topic.
@@ -64,6 +65,8 @@ type TopicConfig struct {
 	Retention  RetentionConfig   `yaml:"retention"`
 	TTL        Duration          `yaml:"ttl"` // older messages are not delivered, consumed or not
 	Backlog    BacklogConfig     `yaml:"backlog"`
+
+	Deduplication *bool `yaml:"deduplication"` // what a numbered producer sends again is stored once
 }
 
 // RetentionConfig says how long consumed data stays.

@@ -21,6 +21,9 @@ func (t *TopicConfig) inherit(n string, d *DefaultsConfig) {
 	if t.Backlog == (BacklogConfig{}) {
 		t.Backlog = d.Backlog
 	}
+	if t.Deduplication == nil {
+		t.Deduplication = &d.Deduplication
+	}
 }
 
 func policy(r RetentionConfig, ttl Duration, b BacklogConfig) engine.Policy {

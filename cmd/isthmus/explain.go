@@ -161,6 +161,9 @@ func (p *printer) policy(t *TopicConfig) {
 	if b := bounds(t.Backlog.Age, t.Backlog.Size); b != "" {
 		p.row("backlog", b+", then "+cmp.Or(t.Backlog.WhenFull, engine.Reject.String()))
 	}
+	if t.Deduplication != nil && *t.Deduplication {
+		p.row("deduplication", "what a numbered producer sends again is stored once")
+	}
 }
 
 func bounds(age Duration, size Size) string {

@@ -69,7 +69,7 @@ func run(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
 			Tenant: cfg.Defaults.Tenant, Namespace: cfg.Defaults.Namespace, AutoCreate: cfg.Defaults.AutoCreate,
 			Partitions: cfg.Defaults.Partitions, RocketMQQueues: cfg.Defaults.RocketMQQueues,
 			Policy:         policy(cfg.Defaults.Retention, cfg.Defaults.TTL, cfg.Defaults.Backlog),
-			DeleteWhenIdle: time.Duration(cfg.Defaults.DeleteWhenIdle),
+			DeleteWhenIdle: time.Duration(cfg.Defaults.DeleteWhenIdle), Deduplicate: cfg.Defaults.Deduplication,
 		},
 		Window: time.Duration(cfg.Durability.Window), MaxMessage: int(cfg.Limits.MaxPayload) + 1<<20,
 	})
@@ -195,7 +195,7 @@ func declare(cfg *Config, eng *engine.Engine) error {
 		}
 		_, err := eng.DeclareTopic(n, engine.TopicSpec{
 			Partitions: t.Partitions, ByKey: t.Placement == "key", Names: t.Names,
-			Policy: policy(t.Retention, t.TTL, t.Backlog), Groups: groups[n],
+			Policy: policy(t.Retention, t.TTL, t.Backlog), Deduplicate: *t.Deduplication, Groups: groups[n],
 		})
 		if errors.Is(err, journal.ErrDamaged) {
 			continue // the engine has said so; the other topics go on

@@ -53,7 +53,7 @@ func (l *log) due(ending bool) (wait time.Duration, now bool) {
 	defer l.buf.Unlock()
 	b := l.buf.active
 	if b.n == 0 {
-		return 0, false
+		return 0, len(b.touched) > 0 // duplicates, of what is durable by now
 	}
 	if ending {
 		return 0, true
@@ -84,6 +84,12 @@ func (l *log) take() *buffer {
 // write makes a block durable, shows it, and tells everybody; false when the journal failed.
 func (l *log) write(b *buffer) bool {
 	start := time.Now()
+	if b.n == 0 {
+		l.landed(b, 0, start)
+		l.complete(b, nil)
+		l.recycle(b)
+		return true
+	}
 	l.last = max(l.last, start.UnixMilli(), b.notBefore)
 	l.extents = l.extents[:0]
 	for i := range b.extents[:b.n] {
@@ -101,7 +107,7 @@ func (l *log) write(b *buffer) bool {
 		return l.stop(b, err)
 	}
 	now := time.Now()
-	l.landed(b, now)
+	l.landed(b, seq, now)
 	l.eng.metrics.committed(now.Sub(start), b.count, len(block))
 	l.complete(b, nil)
 	if l.volatile {
@@ -144,11 +150,15 @@ func (l *log) complete(b *buffer, err error) {
 
 // landed notes that nothing is on its way to the disk, before anybody is acknowledged: who writes after its
 // acknowledgement has waited for it.
-func (l *log) landed(b *buffer, now time.Time) {
+func (l *log) landed(b *buffer, seq journal.Seq, now time.Time) {
 	l.buf.Lock()
 	defer l.buf.Unlock()
-	l.buf.flying = 0
+	l.buf.flying, l.buf.landed = 0, b.number
 	l.buf.pace.land(now, b.entries, l.buf.active.entries)
+	b.landed(seq, l.last)
+	if l.buf.settling > 0 {
+		l.buf.space.Broadcast()
+	}
 }
 
 // maxReceipts bounds the memory that a producer keeps for its next block.

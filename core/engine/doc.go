@@ -15,6 +15,6 @@
 //   - marks (Seq, time, next offsets, every few MiB) are how an offset or a time is found in any journal, and the only
 //     places where a journal is trimmed.
 //
-// Not supported yet: parked messages, views, de-duplication, key_shared groups; after a power
+// Not supported yet: key_shared groups; after a power
 // loss with durability interval, offsets that were given to lost messages are given again.
 package engine

@@ -24,6 +24,7 @@ type Defaults struct {
 	AutoCreate        bool
 	Partitions        int32 // of a topic that an MQTT or Pulsar client creates; 0 = unpartitioned
 	RocketMQQueues    int32 // of one that a RocketMQ client creates
+	Deduplicate       bool  // of topics that are not declared
 	Policy            Policy
 	DeleteWhenIdle    time.Duration // after which such a topic is deleted when nobody uses it; 0: never
 }

@@ -42,12 +42,14 @@ type log struct {
 
 	buf struct {
 		sync.Mutex
-		space  sync.Cond // a block was taken away, or the log failed
-		active *buffer
-		spare  *buffer
-		flying uint64 // number of the block that is on its way to the disk, 0 = none
-		pace   pace
-		failed error
+		space    sync.Cond // a block was taken away or has landed, or the log failed
+		active   *buffer
+		spare    *buffer
+		flying   uint64 // number of the block that is on its way to the disk, 0 = none
+		landed   uint64 // number of the newest block that is durable
+		settling int    // wait in space for landed to grow
+		pace     pace
+		failed   error
 	}
 	tail struct {
 		sync.RWMutex
@@ -71,10 +73,11 @@ type buffer struct {
 	count   int64
 	first   time.Time // when it stopped being empty
 	touched []*appender
-	again   int  // producers of the last block that have something in this one
-	held    bool // the committer waits for more
-	found   bool // somebody wrote again meanwhile
-	urgent  bool // commit without waiting
+	counted []counted // sources that have something new in it
+	again   int       // producers of the last block that have something in this one
+	held    bool      // the committer waits for more
+	found   bool      // somebody wrote again meanwhile
+	urgent  bool      // commit without waiting
 
 	notBefore int64 // commit time, unix ms: what was parked is not released early
 }
@@ -160,5 +163,9 @@ func (b *buffer) reset() {
 			x.data = nil
 		}
 	}
-	*b = buffer{number: b.number, extents: b.extents, touched: b.touched[:0]}
+	clear(b.counted)
+	if cap(b.counted) > maxReceipts {
+		b.counted = nil
+	}
+	*b = buffer{number: b.number, extents: b.extents, touched: b.touched[:0], counted: b.counted[:0]}
 }

@@ -14,6 +14,7 @@ type Metrics struct {
 	Connections *prometheus.GaugeVec   // protocol
 	Publishes   *prometheus.CounterVec // protocol; messages accepted
 	Deliveries  *prometheus.CounterVec // protocol; messages handed to clients
+	Duplicates  *prometheus.CounterVec // protocol; messages that a producer had stored before
 	Dropped     *prometheus.CounterVec // protocol, reason; messages that a client did not get though it asked for them
 
 	GroupDropped *prometheus.CounterVec // reason; messages that groups lost to a TTL or a bound of their backlog
@@ -33,6 +34,8 @@ func newMetrics(e *Engine, reg prometheus.Registerer) *Metrics {
 			Name: "isthmus_connections", Help: "Open client connections."}, []string{"protocol"}),
 		Publishes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "isthmus_publishes_total", Help: "Messages accepted from producers."}, []string{"protocol"}),
+		Duplicates: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "isthmus_duplicates_total", Help: "Messages that a producer sent again and that were not stored again."}, []string{"protocol"}),
 		Deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "isthmus_deliveries_total", Help: "Messages handed to consumers."}, []string{"protocol"}),
 		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -53,7 +56,7 @@ func newMetrics(e *Engine, reg prometheus.Registerer) *Metrics {
 	m.scannedBytes = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "isthmus_cold_scanned_bytes_total", Help: "Bytes that catch-up readers have brought from the journals."})
 	if reg != nil {
-		reg.MustRegister(m.Connections, m.Publishes, m.Deliveries, m.Dropped, m.GroupDropped, m.commitSeconds, m.commitBytes, m.commitCount,
+		reg.MustRegister(m.Connections, m.Publishes, m.Duplicates, m.Deliveries, m.Dropped, m.GroupDropped, m.commitSeconds, m.commitBytes, m.commitCount,
 			m.coldReads, m.scannedBytes,
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 				Name: "isthmus_cold_cache_bytes", Help: "Memory that holds what catch-up readers have read lately."},

@@ -64,7 +64,7 @@ func (k *parking) checkOne(it parked.Item, now int64) error {
 	}
 	k.flying.Add(1)
 	r := parked.Record{Kind: parked.Checked, Of: off, Check: next, Checks: uint32(m.Checks + 1)}
-	if err := k.producer.record(k, &r, nil, 0, nil); err != nil {
+	if _, err := k.producer.record(k, &r, nil, 0, nil); err != nil {
 		k.flying.Add(-1)
 		return err
 	}

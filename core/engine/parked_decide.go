@@ -105,7 +105,7 @@ func (pr *Producer) wait(k *parking, m *ParkedMessage, due int64, token uint64) 
 	k.mu.Unlock()
 	done := k.tombstone(off, &m.record)
 	r := parked.Record{Kind: parked.Delay, Target: m.record.Target, Due: due}
-	if err := pr.record(k, &r, &m.Entry, token, &alongside{target: m.Partition, p: k.part, e: &done}); err != nil {
+	if _, err := pr.record(k, &r, &m.Entry, token, &alongside{target: m.Partition, p: k.part, e: &done}); err != nil {
 		k.release(false)
 		k.unclaim(off)
 		return err
@@ -125,7 +125,7 @@ func (pr *Producer) forget(id ParkedID, half bool, token uint64) error {
 		return err
 	}
 	done := k.tombstone(id.offset(), &m.record)
-	err = pr.appender(k.log).append(k.part, &done, token, core.EntrySize(&done), &alongside{target: m.Partition, id: id})
+	_, err = pr.appender(k.log).append(k.part, &done, token, core.EntrySize(&done), &alongside{target: m.Partition, id: id})
 	if err != nil {
 		k.unclaim(id.offset())
 	}
@@ -148,7 +148,9 @@ func (pr *Producer) decide(id ParkedID, half bool) (*parking, *ParkedMessage, er
 // enter puts a claimed message into its partition, and its tombstone into the same block.
 func (k *parking) enter(pr *Producer, m *ParkedMessage, token uint64) error {
 	done := k.tombstone(m.ID.offset(), &m.record)
+	m.Entry.Flags &^= core.FlagSequenced // it was counted when it was parked
 	size := core.EntrySize(&m.Entry) + core.EntrySize(&done)
 	with := alongside{target: m.Partition, id: m.ID, p: k.part, e: &done, notBefore: m.record.Due}
-	return pr.appender(k.log).append(m.Partition, &m.Entry, token, size, &with)
+	_, err := pr.appender(k.log).append(m.Partition, &m.Entry, token, size, &with)
+	return err
 }

@@ -59,12 +59,18 @@ func (pr *Producer) park(p *Partition, e *core.Entry, r *parked.Record, token ui
 		return err
 	}
 	r.Target = p.number
-	err = pr.record(k, r, e, token, &alongside{target: p})
-	if err != nil {
+	duplicate, err := pr.record(k, r, e, token, &alongside{target: p})
+	if err != nil || duplicate {
 		k.release(half)
-		return fmt.Errorf("park for %s: %w", p.topic.name, err)
 	}
-	pr.published.Add(float64(e.Count))
+	switch {
+	case err != nil:
+		return fmt.Errorf("park for %s: %w", p.topic.name, err)
+	case duplicate:
+		pr.dropped.Add(float64(e.Count))
+	default:
+		pr.published.Add(float64(e.Count))
+	}
 	return nil
 }
 
@@ -73,19 +79,20 @@ const maxScratch = 64 << 10
 
 // record writes a record into the internal partition: with the entry that it holds, nil for none, whose producer and
 // sequence are told outside too.
-func (pr *Producer) record(k *parking, r *parked.Record, holds *core.Entry, token uint64, with *alongside) error {
+func (pr *Producer) record(k *parking, r *parked.Record, holds *core.Entry, token uint64, with *alongside) (duplicate bool, err error) {
 	pr.scratch = r.Append(pr.scratch[:0])
 	e := core.Entry{Count: 1, Format: core.FormatParked}
 	if holds != nil {
 		pr.scratch = core.AppendEntry(pr.scratch, holds)
+		e.Flags = holds.Flags & (core.FlagSequenced | core.FlagMoreChunks)
 		e.PublishTime, e.Producer, e.Handle, e.SeqLow, e.SeqHigh = holds.PublishTime, holds.Producer, holds.Handle, holds.SeqLow, holds.SeqHigh
 	}
 	e.Data = pr.scratch
-	err := pr.appender(k.log).append(k.part, &e, token, core.EntrySize(&e), with)
+	duplicate, err = pr.appender(k.log).append(k.part, &e, token, core.EntrySize(&e), with)
 	if cap(pr.scratch) > maxScratch {
 		pr.scratch = nil
 	}
-	return err
+	return duplicate, err
 }
 
 // reserve makes sure that the record will be within the limits when it is durable.

@@ -168,7 +168,8 @@ func (k *parking) releaseOne(it parked.Item, b body) error {
 // bury writes a tombstone alone.
 func (k *parking) bury(off core.Offset, r *parked.Record) error {
 	done := k.tombstone(off, r)
-	return k.producer.appender(k.log).append(k.part, &done, 0, core.EntrySize(&done), nil)
+	_, err := k.producer.appender(k.log).append(k.part, &done, 0, core.EntrySize(&done), nil)
+	return err
 }
 
 // wrote is called by the committer with what became durable.

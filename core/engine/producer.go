@@ -11,7 +11,8 @@ import (
 )
 
 // Receipt tells what became of one published entry. Err is nil when it is durable under the topic's durability mode; then
-// its messages have the offsets from Base on.
+// its messages have the offsets from Base on. Of a duplicate the original is durable, at an offset that nobody knows any
+// more: Base is -1.
 //
 // Of a message that is parked (PublishAt, PublishHalf) Parked is its name and Base says nothing; of one that a Commit
 // lets into the log both are set.
@@ -20,6 +21,7 @@ type Receipt struct {
 	Partition *Partition
 	Base      core.Offset
 	Parked    ParkedID
+	Duplicate bool
 	Err       error
 }
 
@@ -29,6 +31,7 @@ type Producer struct {
 	eng       *Engine
 	done      func([]Receipt)
 	published prometheus.Counter
+	dropped   prometheus.Counter // duplicates
 	patience  time.Duration
 	scratch   []byte      // of records of parked messages
 	appenders []*appender // one per log it has written to; few, so a list
@@ -50,7 +53,8 @@ type appender struct {
 // order of publishing within a log; several logs may call it at once. It must not block, and the slice is valid during
 // the call.
 func (e *Engine) NewProducer(protocol string, done func([]Receipt)) *Producer {
-	return &Producer{eng: e, done: done, published: e.metrics.Publishes.WithLabelValues(protocol)}
+	return &Producer{eng: e, done: done, published: e.metrics.Publishes.WithLabelValues(protocol),
+		dropped: e.metrics.Duplicates.WithLabelValues(protocol)}
 }
 
 // Publish encodes the entry into the log of a partition; what it points to may be used again on return. Entries keep
@@ -66,8 +70,14 @@ func (pr *Producer) Publish(p *Partition, e *core.Entry, token uint64) error {
 		return err
 	}
 	a := pr.appender(p.log)
-	if err := a.append(p, e, token, size, nil); err != nil {
+	duplicate, err := a.append(p, e, token, size, nil)
+	switch {
+	case err != nil:
 		return fmt.Errorf("append to %s: %w", p.topic.name, err)
+	case duplicate:
+		pr.dropped.Add(float64(e.Count))
+	default:
+		pr.published.Add(float64(e.Count))
 	}
 	return nil
 }
@@ -115,13 +125,27 @@ func (w *alongside) add(b *buffer, r *Receipt) {
 	b.notBefore = max(b.notBefore, w.notBefore)
 }
 
-func (a *appender) append(p *Partition, e *core.Entry, token uint64, size int, with *alongside) error {
+// counts returns who knows whether an entry for a partition was sent before; nil where nobody asks. A parked message is
+// asked about when it is parked, for its target, and never again. The caller holds the log's buffer mutex.
+func counts(p *Partition, with *alongside) *dedup {
+	switch {
+	case with == nil:
+		return p.dedup
+	case with.id == 0 && with.e == nil:
+		return with.target.dedup
+	}
+	return nil
+}
+
+// append puts an entry into the active buffer. A duplicate leaves its receipt there and nothing else: whatever of its
+// original is not durable yet is in this block or the one before.
+func (a *appender) append(p *Partition, e *core.Entry, token uint64, size int, with *alongside) (duplicate bool, err error) {
 	l := a.log
 	l.buf.Lock()
 	for l.buf.failed == nil && l.buf.active.full(size) {
 		l.buf.space.Wait()
 	}
-	err := p.dead
+	err = p.dead
 	if err == nil && with != nil && with.target != nil {
 		err = with.target.dead
 	}
@@ -130,7 +154,7 @@ func (a *appender) append(p *Partition, e *core.Entry, token uint64, size int, w
 	}
 	if err != nil {
 		l.buf.Unlock()
-		return err
+		return false, err
 	}
 	b := l.buf.active
 	n := b.number
@@ -138,11 +162,21 @@ func (a *appender) append(p *Partition, e *core.Entry, token uint64, size int, w
 	if wasEmpty {
 		b.first = time.Now()
 	}
-	r := Receipt{Token: token, Partition: p, Base: b.add(p, e)}
-	if with != nil {
+	r := Receipt{Token: token, Partition: p, Base: -1}
+	switch d := counts(p, with); {
+	case d != nil && numbered(e) && !d.admit(b, e, b.first.UnixMilli()):
+		duplicate, r.Duplicate = true, true
+		if with != nil {
+			r.Partition = with.target
+		}
+	case with != nil:
+		r.Base = b.add(p, e)
 		with.add(b, &r)
-	} else if a.producer.published != nil { // the engine's own producers publish nothing
-		a.accepted[n&1] += int64(e.Count)
+	default:
+		r.Base = b.add(p, e)
+		if a.producer.published != nil { // the engine's own producers publish nothing
+			a.accepted[n&1] += int64(e.Count)
+		}
 	}
 	switch {
 	case a.block != n:
@@ -159,7 +193,7 @@ func (a *appender) append(p *Partition, e *core.Entry, token uint64, size int, w
 	if kick {
 		l.wake()
 	}
-	return nil
+	return duplicate, nil
 }
 
 // join notes the first entry of an appender in the active block and judges what kind of producer it is. The caller holds

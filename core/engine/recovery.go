@@ -83,7 +83,10 @@ func (e *Engine) recover(ctx context.Context) error {
 		}
 		l.unpark(func(target uint32) bool { return l.part(target) == nil })
 	}
-	return e.loadGroups()
+	if err := e.loadGroups(); err != nil {
+		return err
+	}
+	return e.followDefaults()
 }
 
 // openShared opens the shared journals that no topic is left in: what deleted topics wrote lies before what comes next.
@@ -172,6 +175,9 @@ func (t *Topic) open(ctx context.Context, rec meta.TopicRecord, from int) (ps []
 		p := &Partition{topic: t, index: int32(i), number: number, log: l, extent: -1}
 		if i < len(rec.First) {
 			p.first.Store(rec.First[i])
+		}
+		if rec.Deduplicate {
+			p.dedup = newDedup(sinceOf(&rec, i), rec.DedupBegun)
 		}
 		ps = append(ps, p)
 		l.tail.Lock()

@@ -28,10 +28,8 @@ func (e *Engine) loadCheckpoints() (map[string]meta.CheckpointRecord, error) {
 }
 
 // replay takes the offsets that metadata knows and the views' checkpoints, and reads the blocks that came after them: what
-// the last tick before a crash had not saved, and what is in no checkpoint yet. It is alone with the log.
+// the last tick before a crash had not saved, and what is in no checkpoint yet. It is alone with the log, and holds no lock.
 func (l *log) replay(ctx context.Context, checkpoints map[string]meta.CheckpointRecord) error {
-	l.tail.Lock()
-	defer l.tail.Unlock()
 	l.placeOffsets()
 	if err := l.restoreViews(ctx, checkpoints); err != nil {
 		return err
@@ -42,7 +40,6 @@ func (l *log) replay(ctx context.Context, checkpoints map[string]meta.Checkpoint
 		from = min(from, s.at+1)
 	}
 	blocks, bytes := 0, int64(0)
-	part := func(n uint32) *Partition { return l.tail.parts[n] }
 	for rec, err := range l.journal.Read(ctx, from, journal.Hint{}) {
 		if err != nil {
 			return fmt.Errorf("replay journal %s: %w", l.name, err)
@@ -57,7 +54,7 @@ func (l *log) replay(ctx context.Context, checkpoints map[string]meta.Checkpoint
 				return err
 			}
 		}
-		if err := feed(behind(active, rec.Seq), part, rec.Seq, b); err != nil {
+		if err := l.feed(behind(active, rec.Seq), rec.Seq, b); err != nil {
 			return fmt.Errorf("replay journal %s: %w: %w", l.name, journal.ErrDamaged, err)
 		}
 		blocks++
@@ -129,7 +126,7 @@ func (l *log) replayBlock(seq journal.Seq, b journal.Block) error {
 	return nil
 }
 
-// activeViews are those that something in the log can concern. The caller holds l.tail.
+// activeViews are those that something in the log can concern.
 func (l *log) activeViews() (active []*viewState) {
 	for _, s := range l.views.all {
 		if s.active(l.tail.parts) {
@@ -150,7 +147,7 @@ func behind(ss []*viewState, seq journal.Seq) (vs []view) {
 }
 
 // restoreViews restores every view that has something to hold, and removes files that belong to none. A checkpoint that is
-// missing or broken costs a pass over the whole journal, if that is whole; else it is damage. The caller holds l.tail.
+// missing or broken costs a pass over the whole journal, if that is whole; else it is damage.
 func (l *log) restoreViews(ctx context.Context, checkpoints map[string]meta.CheckpointRecord) error {
 	first, _, _, err := l.journal.Bounds(ctx)
 	if err != nil {

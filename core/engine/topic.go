@@ -52,6 +52,7 @@ type Partition struct {
 	next      core.Offset // given to the next entry
 	dead      error       // why it takes no messages any more
 	extent    int         // index of its extent in the active buffer, -1 = none
+	dedup     *dedup      // nil: the topic does not de-duplicate; guarded by the log's buffer mutex
 	first     atomic.Int64
 	committed atomic.Int64 // offset after the last visible message
 	tail      []tailExtent // recent extents, oldest first

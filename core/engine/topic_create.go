@@ -28,6 +28,8 @@ type TopicSpec struct {
 	Names      map[string]string // alias by protocol
 	Policy     Policy
 	Groups     []string // exist before their first consumer
+
+	Deduplicate bool // what a numbered producer sends again is dropped
 }
 
 // EnsureTopic returns the topic, or creates it with this many partitions where auto-creation is on.
@@ -38,7 +40,7 @@ func (e *Engine) EnsureTopic(n core.TopicName, partitions int32) (*Topic, error)
 	if !e.cfg.Defaults.AutoCreate {
 		return nil, fmt.Errorf("%s: %w", n, core.ErrTopicNotFound)
 	}
-	return e.createTopic(n, TopicSpec{Partitions: partitions}, false)
+	return e.createTopic(n, TopicSpec{Partitions: partitions, Deduplicate: e.cfg.Defaults.Deduplicate}, false)
 }
 
 // DeclareTopic creates a topic with a set of journals of its own, or completes an existing one with the groups and names
@@ -79,7 +81,7 @@ func (e *Engine) createTopic(n core.TopicName, spec TopicSpec, declared bool) (*
 	}
 	rec := meta.TopicRecord{
 		Partitions: spec.Partitions, Hash: placementHash, Names: spec.Names, Declared: declared, Set: "small", Slots: e.cfg.Slots,
-		Placement: placementOf(spec),
+		Placement: placementOf(spec), Deduplicate: spec.Deduplicate,
 	}
 	if declared {
 		putPolicy(&rec, spec.Policy)
@@ -120,13 +122,16 @@ func (e *Engine) redeclare(t *Topic, spec TopicSpec) error {
 	rec := t.record
 	rec.Placement, rec.Names, rec.Declared = placementOf(spec), spec.Names, true
 	putPolicy(&rec, spec.Policy)
+	done, undo := t.deduplicate(spec.Deduplicate, &rec)
 	if reflect.DeepEqual(rec, t.record) {
 		return nil
 	}
 	err := e.cfg.Meta.Apply([]meta.Write{{Bucket: meta.Topics, Key: t.name.String(), Value: meta.EncodeJSON(rec)}})
 	if err != nil {
+		undo()
 		return fmt.Errorf("declare %s: %w", t.name, err)
 	}
+	done()
 	t.record = rec
 	e.mu.Lock()
 	defer e.mu.Unlock()

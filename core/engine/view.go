@@ -55,7 +55,7 @@ type view interface {
 
 // viewsOf is the list of all views of a log.
 func viewsOf(l *log) []view {
-	return []view{&parkedView{log: l}}
+	return []view{&dedupView{l}, &parkedView{log: l}}
 }
 
 // viewState is a view and its checkpoints. at and files belong to recovery, and then to whoever has the log's checkpoint
@@ -102,9 +102,9 @@ func (s *viewState) active(parts map[uint32]*Partition) bool {
 }
 
 // feed applies a durable block to the views that have not seen it.
-func feed(vs []view, part func(uint32) *Partition, seq journal.Seq, b journal.Block) error {
+func (l *log) feed(vs []view, seq journal.Seq, b journal.Block) error {
 	for x := range b.Extents() {
-		p := part(x.Partition)
+		p := l.part(x.Partition)
 		if p == nil {
 			continue // its topic was deleted
 		}
@@ -146,7 +146,7 @@ func (l *log) look(seq journal.Seq, raw []byte) error {
 	if err != nil {
 		return err
 	}
-	return feed(l.views.live, l.part, seq, b)
+	return l.feed(l.views.live, seq, b)
 }
 
 func (l *log) part(number uint32) *Partition {

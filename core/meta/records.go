@@ -27,6 +27,9 @@ type TopicRecord struct {
 	BacklogSize   int64         `json:"backlog_size,omitempty"`
 	WhenFull      string        `json:"when_full,omitempty"`
 	First         []core.Offset `json:"first,omitempty"` // by partition: what lies before was emptied
+	Deduplicate   bool          `json:"deduplicate,omitempty"`
+	DedupSince    []core.Offset `json:"dedup_since,omitempty"` // per partition, from which offset on; 0 where it is missing
+	DedupBegun    int64         `json:"dedup_begun,omitempty"` // and from which commit time on, unix ms
 }
 
 // GroupRecord describes a durable group.

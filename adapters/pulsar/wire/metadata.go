@@ -35,6 +35,7 @@ type Metadata struct {
 	HasHighest       bool
 	NullValue        bool
 	HasChunk         bool
+	ChunkID, Chunks  int32 // which one of how many
 	Marker           bool
 	DeliverAt        int64 // unix ms; 0: at once
 }
@@ -103,9 +104,10 @@ func (m *Metadata) field(r *reader, num, wt int) {
 		m.Highest, m.HasHighest = r.uint(wt), true
 	case 25:
 		m.NullValue = r.uint(wt) != 0
+	case 27:
+		m.Chunks = int32(min(r.uint(wt), math.MaxInt32))
 	case 29:
-		r.uint(wt)
-		m.HasChunk = true
+		m.ChunkID, m.HasChunk = int32(min(r.uint(wt), math.MaxInt32)), true
 	default:
 		r.skip(wt)
 	}
