@@ -22,15 +22,15 @@ const (
 type Flags uint16
 
 const (
-	FlagHasKey    Flags = 1 << iota // tells an empty key from none
-	FlagRetain                      // MQTT RETAIN was set
-	FlagQoS1                        // published at QoS 1
-	FlagQoS2                        // published at QoS 2
-	FlagNullBody                    // the body is null, not empty
-	FlagChunk                       // one chunk of a larger Pulsar message
-	FlagEncrypted                   // only the producer's own clients can read Data
-	FlagSequenced                   // SeqLow and SeqHigh are the producer's count: de-duplication may go by them
-	FlagMoreChunks                  // a chunk that is not the last one of its message
+	FlagHasKey     Flags = 1 << iota // tells an empty key from none
+	FlagRetain                       // MQTT RETAIN was set
+	FlagQoS1                         // published at QoS 1
+	FlagQoS2                         // published at QoS 2
+	FlagNullBody                     // the body is null, not empty
+	FlagChunk                        // one chunk of a larger Pulsar message
+	FlagEncrypted                    // only the producer's own clients can read Data
+	FlagSequenced                    // SeqLow and SeqHigh are the producer's count: de-duplication may go by them
+	FlagMoreChunks                   // a chunk that is not the last one of its message
 )
 
 // Entry is what one producer submitted as a unit: Count messages that share the base offset Base.
