@@ -23,6 +23,9 @@ var (
 // lookAgain is how long a jump of the wall clock may go unnoticed.
 const lookAgain = time.Second
 
+// breath is how long to wait at least when there is nothing to do now.
+const breath = time.Millisecond
+
 // troubled is how long to wait after what is due could not be read.
 const troubled = 5 * time.Second
 
@@ -71,7 +74,7 @@ func (k *parking) next() (wait time.Duration, ok bool) {
 		return lookAgain, true
 	}
 	wait = time.Duration(at-k.log.eng.now().UnixMilli()) * time.Millisecond
-	return min(max(wait, 0), lookAgain), true
+	return min(max(wait, breath), lookAgain), true
 }
 
 // round releases one crowd of what is due, has producers asked, and waits until that is durable. more tells that there is
@@ -129,11 +132,15 @@ func (k *parking) releaseAll(ctx context.Context, items []parked.Item, bytes int
 		return 0, fmt.Errorf("read what is due: %w", err)
 	}
 	for i, it := range items {
-		if err := k.releaseOne(it, k.reading.found[i]); err != nil {
-			return 0, err
+		err := k.releaseOne(it, k.reading.found[i])
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, core.ErrTopicNotFound): // its topic is being deleted; if that comes to nothing, it is looked at again
+			return n, err
 		}
 	}
-	return len(items), nil
+	return n, nil
 }
 
 // releaseOne writes a message into its partition, with the tombstone. One that cannot be read, or whose partition is gone,

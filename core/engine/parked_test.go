@@ -145,8 +145,8 @@ func TestI7_ReleaseIsOneBlock(t *testing.T) {
 		p := newPublisher(bed.Engine)
 		var due int64
 		for i := range 50 {
-			due = bed.Engine.In(time.Duration(i%7) * time.Second)
-			if err := p.PublishAt(part, message("k", fmt.Sprint(i)), due+1, 1); err != nil {
+			due = bed.Engine.In(time.Duration(1+i%7) * time.Second)
+			if err := p.PublishAt(part, message("k", fmt.Sprint(i)), due, 1); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -188,7 +188,7 @@ func TestI7_ReleaseIsOneBlock(t *testing.T) {
 		if err := p.Commit(half, 1); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(8 * time.Second)
+		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if err := part.Health(); err != nil || seen != 52 || len(entries(t, part)) != 51 {
 			t.Fatalf("%v, %d seen, %d released", err, seen, len(entries(t, part)))
@@ -451,6 +451,49 @@ func TestI7_AParkedBodyHoldsTheJournal(t *testing.T) {
 		time.Sleep(time.Hour)
 		if first, _ := part.Bounds(); first < 3 {
 			t.Fatalf("the first offset is %d after the release", first)
+		}
+	})
+}
+
+// A topic that is deleted takes along what is parked for it, and nothing else, also when its record comes back to life with
+// the journal of others.
+func TestParkedMessagesGoWithTheirTopic(t *testing.T) {
+	inBubble(t, func(c *engine.Config) { c.Parked.Max = 2 }, func(t *testing.T, bed *enginetest.Bed) {
+		keep, gone := bed.Topic(t, "keep", 0).Partition(0), bed.Topic(t, "gone", 0)
+		p := newPublisher(bed.Engine)
+		p.parkAt(t, keep, "a", bed.Engine.In(time.Hour))
+		p.parkAt(t, gone.Partition(0), "b", bed.Engine.In(time.Minute))
+		if err := bed.Engine.DeleteTopic(gone.Name(), true); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.PublishAt(gone.Partition(0), message("k", "x"), bed.Engine.In(time.Hour), 1); !errors.Is(err, core.ErrTopicNotFound) && !errors.Is(err, core.ErrOverloaded) {
+			t.Errorf("parked for a deleted topic: %v", err)
+		}
+		refused := func(p *publisher) {
+			t.Helper()
+			if err := p.PublishAt(bed.Topic(t, "keep", 0).Partition(0), message("k", "x"), bed.Engine.In(time.Hour), 1); !errors.Is(err, core.ErrOverloaded) {
+				t.Errorf("one too many: %v", err)
+			}
+		}
+		id := p.parkAt(t, keep, "c", bed.Engine.In(time.Hour)) // its place is free
+		refused(p)
+		bed.Restart(t)
+		p = newPublisher(bed.Engine)
+		refused(p)
+		if err := p.Cancel(id, 1); err != nil {
+			t.Fatal(err)
+		}
+		receive(t, p.receipts, "receipt")
+		p.parkAt(t, bed.Topic(t, "keep", 0).Partition(0), "d", bed.Engine.In(time.Hour))
+		refused(p)
+		bed.Topic(t, "gone", 0)
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if got := bodiesOf(t, entries(t, bed.Topic(t, "keep", 0).Partition(0))); fmt.Sprint(got) != "[a d]" {
+			t.Errorf("%v", got)
+		}
+		if es := entries(t, bed.Topic(t, "gone", 0).Partition(0)); len(es) > 0 {
+			t.Errorf("%d came back", len(es))
 		}
 	})
 }

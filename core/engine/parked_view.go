@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"io"
 	"slices"
 
@@ -152,6 +153,7 @@ type parkedNews struct {
 	stream []byte
 	blocks []newsBlock // in order
 	lost   journal.Seq // up to this block there were too many to keep
+	limit  int         // bytes; 0: maxNews
 }
 
 type newsBlock struct {
@@ -166,7 +168,7 @@ func (n *parkedNews) add(seq journal.Seq, off core.Offset, r *parked.Record) {
 	} else {
 		n.blocks = append(n.blocks, newsBlock{seq, len(n.stream)})
 	}
-	if len(n.stream) > maxNews {
+	if len(n.stream) > cmp.Or(n.limit, maxNews) {
 		n.forget()
 	}
 }
