@@ -90,7 +90,7 @@ type Hint struct {
 }
 
 // Skips tells whether some blocks may not matter.
-func (h Hint) Skips() bool { return h.HasPartition || h.Since != 0 }
+func (h Hint) Skips() bool { return h.HasPartition || h.Since != 0 || len(h.Hashes) > 0 }
 
 // Wants tells whether the block can matter to a reader with this hint.
 func (h Hint) Wants(b Block) bool {
