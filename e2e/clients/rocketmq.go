@@ -70,7 +70,12 @@ func RocketMQMessage(topic string, m Message) *primitive.Message {
 
 // SendResult sends and returns where the gateway says that the message is.
 func (p *RocketMQProducer) SendResult(ctx context.Context, m Message) (*primitive.SendResult, error) {
-	r, err := p.p.SendSync(ctx, RocketMQMessage(p.topic, m))
+	return p.SendRaw(ctx, RocketMQMessage(p.topic, m))
+}
+
+// SendRaw sends a message of the client's own making.
+func (p *RocketMQProducer) SendRaw(ctx context.Context, m *primitive.Message) (*primitive.SendResult, error) {
+	r, err := p.p.SendSync(ctx, m)
 	if err != nil {
 		return nil, fmt.Errorf("rocketmq send to %s: %w", p.topic, err)
 	}
