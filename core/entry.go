@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 )
 
 // Format says how an entry's Data is read. Adapters supply a Decoder for the format that is native to them.
@@ -17,6 +18,19 @@ const (
 	// Formats of the engine's internal partitions.
 	FormatParked Format = 128 // a parked message, or what became of one
 )
+
+// String names the format for people.
+func (f Format) String() string {
+	switch f {
+	case FormatNeutral:
+		return "neutral"
+	case FormatPulsar:
+		return "pulsar"
+	case FormatRocketMQ:
+		return "rocketmq"
+	}
+	return "format-" + strconv.Itoa(int(f))
+}
 
 // Flags of an entry. Their bits are on disk.
 type Flags uint16

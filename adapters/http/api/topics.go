@@ -1,0 +1,97 @@
+package api
+
+import (
+	"fmt"
+
+	"isthmus/core"
+	"isthmus/core/engine"
+)
+
+func (h *handler) listTopics(q *request) (any, error) {
+	rows := []Topic{}
+	for _, t := range h.eng.Topics() {
+		if h.may.Allow(q.principal, q.action, t.Name().String()) == nil {
+			rows = append(rows, topicRow(t))
+		}
+	}
+	for n, err := range h.eng.Damaged() {
+		if h.may.Allow(q.principal, q.action, n.String()) == nil {
+			rows = append(rows, Topic{Name: n.String(), Problem: err.Error()})
+		}
+	}
+	return rows, nil
+}
+
+func topicRow(t *engine.Topic) Topic {
+	i := t.Info()
+	return Topic{
+		Name: t.Name().String(), Partitions: t.Partitions(), Declared: i.Declared, Messages: i.Messages, Bytes: i.Bytes,
+		Groups: len(t.Groups()), Backlog: i.Backlog,
+	}
+}
+
+func (h *handler) showTopic(q *request) (any, error) {
+	t, err := q.topic()
+	if err != nil {
+		return nil, err
+	}
+	d := TopicDetail{Topic: topicRow(t), Placement: "client", Names: t.Info().Names, Members: []Group{}}
+	if t.ByKey() {
+		d.Placement = "key"
+	}
+	for i := range t.Logs() {
+		p := t.Partition(i)
+		first, next := p.Bounds()
+		d.Logs = append(d.Logs, Partition{Index: i, Number: p.Number(), First: first, Next: next})
+	}
+	for _, g := range t.Groups() {
+		d.Members = append(d.Members, groupRow(g, g.Info()))
+	}
+	return d, nil
+}
+
+func (h *handler) createTopic(q *request) (any, error) {
+	n, err := q.name()
+	if err != nil {
+		return nil, err
+	}
+	var in CreateTopic
+	if err := q.body(&in); err != nil {
+		return nil, err
+	}
+	spec := engine.TopicSpec{Partitions: in.Partitions, ByKey: in.Placement == "key"}
+	if in.Placement != "" && in.Placement != "key" && in.Placement != "client" {
+		return nil, fmt.Errorf("placement %.40q: client or key: %w", in.Placement, core.ErrInvalid)
+	}
+	_, err = h.eng.CreateTopic(n, spec)
+	return nil, err
+}
+
+func (h *handler) growTopic(q *request) (any, error) {
+	n, err := q.name()
+	if err != nil {
+		return nil, err
+	}
+	var in GrowTopic
+	if err := q.body(&in); err != nil {
+		return nil, err
+	}
+	return nil, h.eng.GrowTopic(n, in.Partitions, in.AcceptRekey)
+}
+
+func (h *handler) emptyTopic(q *request) (any, error) {
+	n, err := q.name()
+	if err != nil {
+		return nil, err
+	}
+	return nil, h.eng.EmptyTopic(n)
+}
+
+// deleteTopic refuses one that somebody uses, unless the query says force=true.
+func (h *handler) deleteTopic(q *request) (any, error) {
+	n, err := q.name()
+	if err != nil {
+		return nil, err
+	}
+	return nil, h.eng.DeleteTopic(n, q.URL.Query().Get("force") == "true")
+}
