@@ -7,5 +7,5 @@
 // Every connection, header, body and answer has a limit: see Config. A connection beyond Connections is closed at once;
 // one that says nothing is closed after HeaderTimeout.
 //
-// Not supported yet: TLS, authentication, our own API and page.
+// Not supported yet: TLS, authentication, our own page. Our own API is a room of its own, adapters/http/api.
 package http

@@ -36,6 +36,7 @@ var rules = []rule{
 	{"isthmus/core/engine/enginetest", []string{"isthmus/core/..."}, nil, "an engine in memory for other rooms' tests"},
 	{"isthmus/routing", []string{"isthmus/core"}, []string{"net", "os", "sync", "time", "context"}, "a pure table: no I/O, no goroutine, no clock"},
 	{"isthmus/adapters/http", nil, nil, "it serves what it is handed and knows no protocol"},
+	{"isthmus/adapters/http/api", []string{"isthmus/core", "isthmus/core/engine", "isthmus/core/auth"}, []string{"os"}, "our own protocol: the engine in JSON"},
 	{"isthmus/adapters/ledger", nil, nil, "for tests: it reads the source of whoever calls it"},
 	{"isthmus/adapters/serve", nil, nil, "sockets without protocols"},
 	{"isthmus/adapters/mqtt/wire", nil, []string{"net", "os", "sync", "time", "context"}, "a codec knows no connection"},

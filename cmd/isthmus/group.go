@@ -88,11 +88,11 @@ func groupTable(t *table, gs []api.Group) {
 	}
 }
 
-func age(d time.Duration) string {
-	if d <= 0 {
+func age(seconds float64) string {
+	if seconds <= 0 {
 		return "-"
 	}
-	return d.Round(time.Second).String()
+	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
 }
 
 type groupShow struct {
@@ -108,9 +108,9 @@ func (c *groupShow) Run(ctx context.Context, s *streams) error {
 	}
 	return c.print(s.out, d, func(t *table) {
 		groupTable(t, []api.Group{d.Group})
-		t.heading("PARTITION", "MARK", "END", "BACKLOG", "IN FLIGHT", "HOLES", "HELD BY")
+		t.heading("PARTITION", "MARK", "END", "BACKLOG", "IN FLIGHT", "WAITING", "HOLES", "ATTEMPTS", "OLDEST", "HELD BY", "STALL")
 		for _, p := range d.Logs {
-			t.row(p.Index, p.Mark, p.Next, p.Backlog, p.InFlight, p.Holes, orDash(p.Holder))
+			t.row(p.Index, p.Mark, p.Next, p.Backlog, p.InFlight, p.Waiting, p.Holes, p.Attempts, age(p.Oldest), orDash(p.Holder), orDash(p.Stall))
 		}
 		t.heading("MEMBER", "PROTOCOL", "PRIORITY", "PERMITS", "IN FLIGHT", "DELIVERED", "HOLDS")
 		for _, m := range d.Members {

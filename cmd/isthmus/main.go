@@ -19,6 +19,8 @@ type cli struct {
 	Run     runCommand       `cmd:"" help:"Start the gateway."`
 	Check   checkCommand     `cmd:"" help:"Read a configuration and print every fault with its line."`
 	Explain explainCommand   `cmd:"" help:"Show where one message would go."`
+	Topic   topicCommand     `cmd:"" help:"Look at the topics of a running gateway, and change them."`
+	Group   groupCommand     `cmd:"" help:"Look at the groups of a running gateway, and change them."`
 	Version kong.VersionFlag `help:"Print the version."`
 }
 

@@ -40,9 +40,9 @@ func (c *topicList) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	return c.print(s.out, ts, func(t *table) {
-		t.heading("TOPIC", "PARTITIONS", "MESSAGES", "BYTES", "GROUPS", "BACKLOG")
+		t.heading("TOPIC", "PARTITIONS", "MESSAGES", "BYTES", "GROUPS", "BACKLOG", "PROBLEM")
 		for _, x := range ts {
-			t.row(x.Name, x.Partitions, x.Messages, bytesOf(x.Bytes), x.Groups, x.Backlog, x.Problem)
+			t.row(x.Name, x.Partitions, x.Messages, bytesOf(x.Bytes), x.Groups, x.Backlog, orDash(x.Problem))
 		}
 	})
 }
@@ -61,9 +61,9 @@ func (c *topicShow) Run(ctx context.Context, s *streams) error {
 	return c.print(s.out, d, func(t *table) {
 		t.heading("TOPIC", "PLACEMENT", "MESSAGES", "BYTES", "DECLARED")
 		t.row(d.Name, d.Placement, d.Messages, bytesOf(d.Bytes), d.Declared)
-		t.heading("PARTITION", "NUMBER", "FIRST", "NEXT")
+		t.heading("PARTITION", "NUMBER", "FIRST", "NEXT", "BYTES")
 		for _, p := range d.Logs {
-			t.row(p.Index, p.Number, p.First, p.Next)
+			t.row(p.Index, p.Number, p.First, p.Next, bytesOf(p.Bytes))
 		}
 		groupTable(t, d.Members)
 	})

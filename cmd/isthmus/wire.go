@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	nethttp "net/http"
 	"net/url"
 	"path/filepath"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"isthmus/adapters/http"
+	"isthmus/adapters/http/api"
 	"isthmus/adapters/mqtt"
 	"isthmus/adapters/pulsar"
 	"isthmus/adapters/rocketmq"
@@ -102,7 +104,7 @@ func run(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
 		case "rocketmq":
 			s = rocketmq.New(rocketmqConfig(cfg, l), eng, everybody, everybody, log)
 		case "http":
-			s = http.New(http.Config{Bind: l.Bind}, metrics, ready.check, log)
+			s = newWeb(http.New(http.Config{Bind: l.Bind}, metrics, ready.check, log), api.New(eng, everybody, everybody, log))
 		}
 		servers = append(servers, listener{s, name, l.Bind})
 	}
@@ -139,6 +141,12 @@ func serveAll(ctx context.Context, servers []listener, ready *readiness, log *sl
 	ready.up.Store(false)
 	log.Info("gateway stopping")
 	return err
+}
+
+// newWeb is the HTTP listener with our own API.
+func newWeb(s *http.Server, h nethttp.Handler) *http.Server {
+	s.Mount(api.Prefix, h)
+	return s
 }
 
 // mountLookups lets the HTTP listener answer what Pulsar clients with an http:// service URL ask.

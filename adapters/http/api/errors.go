@@ -28,6 +28,8 @@ var faults = []fault{
 	{core.ErrForbidden, http.StatusForbidden, "forbidden"},
 	{core.ErrOffsetOutOfRange, http.StatusRequestedRangeNotSatisfiable, "offset_out_of_range"},
 	{core.ErrTooLarge, http.StatusRequestEntityTooLarge, "too_large"},
+	{core.ErrBacklogFull, http.StatusInsufficientStorage, "backlog_full"},
+	{core.ErrStorageFull, http.StatusInsufficientStorage, "storage_full"},
 	{core.ErrOverloaded, http.StatusTooManyRequests, "overloaded"},
 	{core.ErrUnavailable, http.StatusServiceUnavailable, "unavailable"},
 	{core.ErrClosed, http.StatusServiceUnavailable, "closed"},

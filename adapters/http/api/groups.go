@@ -22,7 +22,7 @@ func (h *handler) listGroups(q *request) (any, error) {
 func groupRow(g *engine.Group, i engine.GroupInfo) Group {
 	return Group{
 		Topic: g.Topic().Name().String(), Name: g.Name(), Mode: g.Mode().String(), Durable: g.Durable(), Consumers: len(i.Members),
-		Backlog: i.Backlog, InFlight: i.InFlight, Oldest: i.OldestUnacked, Stall: i.Stall,
+		Backlog: i.Backlog, InFlight: i.InFlight, Oldest: i.OldestUnacked.Seconds(), Stall: i.Stall,
 	}
 }
 
@@ -35,7 +35,8 @@ func (h *handler) showGroup(q *request) (any, error) {
 	d := GroupDetail{Group: groupRow(g, i), Members: []Member{}}
 	for _, p := range i.Parts {
 		d.Logs = append(d.Logs, GroupPartition{
-			Index: p.Index, Mark: p.Mark, Next: p.End, Backlog: p.Backlog, InFlight: p.InFlight, Holes: p.Holes, Holder: p.Holder, Attempts: p.Attempts,
+			Index: p.Index, Mark: p.Mark, Next: p.End, Backlog: p.Backlog, InFlight: p.InFlight, Waiting: p.Waiting, Holes: p.Holes,
+			Holder: p.Holder, Attempts: p.Attempts, Oldest: p.OldestUnacked.Seconds(), Stall: p.Stall,
 		})
 	}
 	for _, m := range i.Members {

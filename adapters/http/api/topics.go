@@ -24,10 +24,25 @@ func (h *handler) listTopics(q *request) (any, error) {
 
 func topicRow(t *engine.Topic) Topic {
 	i := t.Info()
-	return Topic{
+	row := Topic{
 		Name: t.Name().String(), Partitions: t.Partitions(), Declared: i.Declared, Messages: i.Messages, Bytes: i.Bytes,
 		Groups: len(t.Groups()), Backlog: i.Backlog,
 	}
+	if i.Full != nil {
+		row.Problem = i.Full.Error()
+	}
+	return row
+}
+
+func policyOf(p engine.Policy, t *engine.Topic) Policy {
+	out := Policy{
+		RetentionSeconds: p.Retention.Age.Seconds(), RetentionBytes: p.Retention.Size, TTLSeconds: p.TTL.Seconds(),
+		BacklogSeconds: p.Backlog.Age.Seconds(), BacklogBytes: p.Backlog.Size, Deduplication: t.Deduplicates(),
+	}
+	if out.BacklogSeconds > 0 || out.BacklogBytes > 0 {
+		out.WhenFull = p.Backlog.WhenFull.String()
+	}
+	return out
 }
 
 func (h *handler) showTopic(q *request) (any, error) {
@@ -35,14 +50,15 @@ func (h *handler) showTopic(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := TopicDetail{Topic: topicRow(t), Placement: "client", Names: t.Info().Names, Members: []Group{}}
-	if t.ByKey() {
+	i := t.Info()
+	d := TopicDetail{Topic: topicRow(t), Placement: "client", Names: i.Names, Policy: policyOf(i.Policy, t), Members: []Group{}}
+	if i.ByKey {
 		d.Placement = "key"
 	}
 	for i := range t.Logs() {
 		p := t.Partition(i)
 		first, next := p.Bounds()
-		d.Logs = append(d.Logs, Partition{Index: i, Number: p.Number(), First: first, Next: next})
+		d.Logs = append(d.Logs, Partition{Index: i, Number: p.Number(), First: first, Next: next, Bytes: p.Bytes()})
 	}
 	for _, g := range t.Groups() {
 		d.Members = append(d.Members, groupRow(g, g.Info()))

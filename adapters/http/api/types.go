@@ -10,8 +10,8 @@ type Topic struct {
 	Messages   int64  `json:"messages"`   // retained
 	Bytes      int64  `json:"bytes"`      // of what is retained, to the next few MiB
 	Groups     int    `json:"groups"`
-	Backlog    int64  `json:"backlog"` // messages not acknowledged, of the group that has most
-	Problem    string `json:"problem,omitempty"`
+	Backlog    int64  `json:"backlog"`           // messages not acknowledged, of the group that has most
+	Problem    string `json:"problem,omitempty"` // why it is out of service, or takes no messages
 }
 
 // TopicDetail is GET /api/v1/topics/{topic}.
@@ -19,8 +19,20 @@ type TopicDetail struct {
 	Topic
 	Placement string            `json:"placement"` // client or key
 	Names     map[string]string `json:"names,omitempty"`
+	Policy    Policy            `json:"policy"`
 	Logs      []Partition       `json:"logs"`
 	Members   []Group           `json:"members"` // its groups
+}
+
+// Policy bounds what a topic holds; what is missing has no bound.
+type Policy struct {
+	RetentionSeconds float64 `json:"retention_seconds,omitempty"` // how long consumed data stays
+	RetentionBytes   int64   `json:"retention_bytes,omitempty"`
+	TTLSeconds       float64 `json:"ttl_seconds,omitempty"`
+	BacklogSeconds   float64 `json:"backlog_seconds,omitempty"`
+	BacklogBytes     int64   `json:"backlog_bytes,omitempty"`
+	WhenFull         string  `json:"when_full,omitempty"`
+	Deduplication    bool    `json:"deduplication,omitempty"`
 }
 
 // Partition is one log of a topic.
@@ -29,6 +41,7 @@ type Partition struct {
 	Number uint32 `json:"number"` // Pulsar's ledger id minus one
 	First  int64  `json:"first"`  // first retained offset
 	Next   int64  `json:"next"`   // offset of the next message
+	Bytes  int64  `json:"bytes"`  // retained, about
 }
 
 // Message is one message as GET /api/v1/topics/{topic}/messages shows it.
@@ -59,15 +72,15 @@ type Property struct {
 
 // Group is one row of GET /api/v1/groups, and the head of what is said about one group.
 type Group struct {
-	Topic     string        `json:"topic"`
-	Name      string        `json:"name"`
-	Mode      string        `json:"mode"`
-	Durable   bool          `json:"durable"`
-	Consumers int           `json:"consumers"`
-	Backlog   int64         `json:"backlog"`   // messages not acknowledged
-	InFlight  int64         `json:"in_flight"` // of these, handed out
-	Oldest    time.Duration `json:"oldest_unacked_ns"`
-	Stall     string        `json:"stall,omitempty"` // why nothing moves although something waits
+	Topic     string  `json:"topic"`
+	Name      string  `json:"name"`
+	Mode      string  `json:"mode"`
+	Durable   bool    `json:"durable"`
+	Consumers int     `json:"consumers"`
+	Backlog   int64   `json:"backlog"`                // messages not acknowledged
+	InFlight  int64   `json:"in_flight"`              // of these, handed out
+	Oldest    float64 `json:"oldest_unacked_seconds"` // age of the oldest message that is not acknowledged
+	Stall     string  `json:"stall,omitempty"`        // why nothing moves although something waits
 }
 
 // GroupDetail is GET /api/v1/topics/{topic}/groups/{group}.
@@ -79,14 +92,17 @@ type GroupDetail struct {
 
 // GroupPartition is a group's place in one partition.
 type GroupPartition struct {
-	Index    int32  `json:"index"`
-	Mark     int64  `json:"mark"` // everything below is acknowledged
-	Next     int64  `json:"next"` // end of the log
-	Backlog  int64  `json:"backlog"`
-	InFlight int64  `json:"in_flight"`
-	Holes    int    `json:"holes"`            // acknowledged ranges beyond the mark
-	Holder   string `json:"holder,omitempty"` // the consumer that has the partition for itself
-	Attempts int32  `json:"attempts,omitempty"`
+	Index    int32   `json:"index"`
+	Mark     int64   `json:"mark"` // everything below is acknowledged
+	Next     int64   `json:"next"` // end of the log
+	Backlog  int64   `json:"backlog"`
+	InFlight int64   `json:"in_flight"`
+	Waiting  int64   `json:"waiting"`            // of the backlog, what waits for redelivery
+	Holes    int     `json:"holes"`              // acknowledged ranges beyond the mark
+	Holder   string  `json:"holder,omitempty"`   // the consumer that has the partition for itself
+	Attempts int32   `json:"attempts,omitempty"` // the highest among what is in flight or waits
+	Oldest   float64 `json:"oldest_unacked_seconds"`
+	Stall    string  `json:"stall,omitempty"`
 }
 
 // Member is a live consumer of a group.
