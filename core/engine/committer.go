@@ -97,6 +97,9 @@ func (l *log) write(b *buffer) bool {
 		l.extents = append(l.extents, journal.Extent{Partition: x.p.number, First: x.first, Count: uint32(x.count), Data: x.data})
 	}
 	block := journal.AppendBlock(make([]byte, 0, journal.BlockSize(l.extents...)), l.epoch, l.last, l.extents...)
+	if err := l.covers(l.extents); err != nil {
+		return l.stop(b, fmt.Errorf("reserve offsets: %w", err))
+	}
 	// An accepted entry is written whatever happens to the engine's context.
 	seq, err := l.journal.Append(context.Background(), block)
 	if err != nil {

@@ -64,7 +64,7 @@ func (w *crashWorld) look() error {
 		if r.Base < l.end || r.Base > l.end && w.mode == disk.Fsync {
 			return fmt.Errorf("%s/%d: offset %d is given to publish %d, but the next one is %d", l.topic, l.index, r.Base, r.Token, l.end)
 		}
-		s.base, l.end = r.Base, r.Base+core.Offset(s.count)
+		s.base, l.end, s.at = r.Base, r.Base+core.Offset(s.count), time.Now().UnixNano()
 	}
 	for _, g := range w.groups {
 		for _, d := range g.take() {
@@ -112,10 +112,12 @@ func (w *crashWorld) recoverAndCheck() error {
 			w.failAt(w.rand.IntN(20))
 		}
 		err := w.restart()
-		if err == nil {
+		synctest.Wait()
+		if err == nil && w.downAt.Load() == 0 {
 			break
 		}
-		if !errors.Is(err, faultfs.ErrPower) {
+		w.kill()
+		if err != nil && !errors.Is(err, faultfs.ErrPower) {
 			return err
 		}
 	}
@@ -140,7 +142,7 @@ func (w *crashWorld) check(down int64) error {
 		return fmt.Errorf("after the restart: %w", w.eng.Health())
 	}
 	for _, l := range w.logs {
-		if err := w.checkLog(l); err != nil {
+		if err := w.checkLog(l, down); err != nil {
 			return fmt.Errorf("%s/%d: %w", l.topic, l.index, err)
 		}
 	}
@@ -149,7 +151,7 @@ func (w *crashWorld) check(down int64) error {
 
 // checkLog reads all that there is. I1, I2, I7: whatever was acknowledged is at its offset with its bytes, offsets are
 // dense, the order is that of publishing, and nothing else is there.
-func (w *crashWorld) checkLog(l *crashLog) error {
+func (w *crashWorld) checkLog(l *crashLog, down int64) error {
 	topic := w.topic(l.topic)
 	if topic == nil {
 		return errors.New("no topic")
@@ -166,7 +168,7 @@ func (w *crashWorld) checkLog(l *crashLog) error {
 			return err
 		}
 		for i := range es {
-			if err := l.found(&es[i], next, last); err != nil {
+			if err := l.found(&es[i], next, last, w.mode); err != nil {
 				return err
 			}
 			next, last = es[i].End(), es[i].SeqLow
@@ -179,22 +181,22 @@ func (w *crashWorld) checkLog(l *crashLog) error {
 		switch {
 		case s.found:
 			s.found = false
-		case s.base >= first && w.mode == disk.Fsync:
+		case s.base >= first && (w.mode == disk.Fsync || s.at < down-int64(syncLag)):
 			return fmt.Errorf("publish %d at offset %d was acknowledged and is not there", token, s.base)
 		case s.base < 0 || s.base >= first:
 			delete(l.sent, token) // nobody was told; it must never come up
 		}
 	}
-	l.first, l.end = first, end
+	l.first, l.end = first, max(end, l.end)
 	return nil
 }
 
-func (l *crashLog) found(e *core.Entry, next core.Offset, last int64) error {
+func (l *crashLog) found(e *core.Entry, next core.Offset, last int64, mode disk.SyncMode) error {
 	s := l.sent[e.SeqLow]
 	switch {
 	case s == nil:
 		return fmt.Errorf("offset %d holds publish %d, which was lost or never made", e.Base, e.SeqLow)
-	case e.Base != next:
+	case e.Base != next && mode == disk.Fsync || e.Base < next:
 		return fmt.Errorf("offset %d follows, want %d", e.Base, next)
 	case s.base >= 0 && s.base != e.Base:
 		return fmt.Errorf("publish %d is at offset %d, and %d was acknowledged", e.SeqLow, e.Base, s.base)
@@ -204,6 +206,9 @@ func (l *crashLog) found(e *core.Entry, next core.Offset, last int64) error {
 	s.found, s.base = true, e.Base
 	return s.same(e)
 }
+
+// syncLag is how long after it was acknowledged a message may be lost with durability interval.
+const syncLag = 200 * time.Millisecond
 
 // ackLag is how long an acknowledgement may take to be safe from a crash: a snapshot, a tick.
 const ackLag = 1500 * time.Millisecond
@@ -230,6 +235,9 @@ func (w *crashWorld) checkGroups(down int64) error {
 			}
 		}
 		for i, l := range g.logs {
+			if mark, end := w.mark(g, i); mark > end {
+				return fmt.Errorf("group %s of %s, partition %d: its mark is %d, the log ends at %d", g.name, g.topic, i, mark, end)
+			}
 			if err := g.settle(l, i, again[i], down); err != nil {
 				return fmt.Errorf("group %s of %s, partition %d: %w", g.name, g.topic, i, err)
 			}
@@ -239,6 +247,11 @@ func (w *crashWorld) checkGroups(down int64) error {
 		g.mu.Unlock()
 	}
 	return w.look()
+}
+
+func (w *crashWorld) mark(g *crashGroup, i int) (mark, end core.Offset) {
+	_, end = w.topic(g.topic).Partition(int32(i)).Bounds()
+	return g.consumer.Group().Mark(int32(i)), end
 }
 
 // settle makes what the group did not get again what it has acknowledged.

@@ -43,7 +43,7 @@ func TestI1_I2_I7_EveryOperationOfALifeFails(t *testing.T) {
 const faultSeed = 11
 
 func faultyLife(t *testing.T, n int, fault error, forGood bool) (fired bool, err error) {
-	w := newCrashWorld(t, faultSeed)
+	w := newCrashWorld(t, faultSeed, true)
 	defer func() { w.kill() }()
 	w.disk.Before(func(faultfs.Op) error {
 		if n--; n == -1 || n < 0 && forGood {

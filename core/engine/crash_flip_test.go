@@ -23,7 +23,7 @@ const flipStep = 211
 // damage is told, and by the name of the file; nothing wrong is served, nothing is missing in silence.
 func TestI1_I7_FlippedBitsAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newCrashWorld(t, 12)
+		w := newCrashWorld(t, 12, true)
 		defer func() { w.kill() }()
 		if err := w.work(60, false); err != nil {
 			t.Fatal(err)
@@ -145,7 +145,7 @@ func (l *crashLog) readWhole(w *crashWorld, p *engine.Partition, file string) (t
 			return named(err, file)
 		}
 		for i := range es {
-			if err := l.found(&es[i], next, last); err != nil {
+			if err := l.found(&es[i], next, last, w.mode); err != nil {
 				return false, err
 			}
 			next, last = es[i].End(), es[i].SeqLow
@@ -160,7 +160,7 @@ func (l *crashLog) readWhole(w *crashWorld, p *engine.Partition, file string) (t
 // I7: a file that is missing at the front is no trimmed one.
 func TestI7_AMissingFirstSegmentIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newCrashWorld(t, 13)
+		w := newCrashWorld(t, 13, true)
 		defer func() { w.kill() }()
 		if err := w.work(30, false); err != nil {
 			t.Fatal(err)

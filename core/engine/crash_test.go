@@ -49,7 +49,7 @@ func crashLife(t *testing.T, seed uint64) {
 	var err error
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that one seed means one order of events, as far as that can be had
 	synctest.Test(t, func(t *testing.T) {
-		w := newCrashWorld(t, seed)
+		w := newCrashWorld(t, seed, false)
 		for i := 0; i < lifeCrashes && err == nil; i++ {
 			if err = w.span(); err == nil {
 				err = w.recoverAndCheck()
@@ -81,10 +81,13 @@ type crashWorld struct {
 	downAt atomic.Int64 // unix ns; 0: there is power
 }
 
-func newCrashWorld(t *testing.T, seed uint64) *crashWorld {
+func newCrashWorld(t *testing.T, seed uint64, fsync bool) *crashWorld {
 	w := &crashWorld{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), disk: faultfs.New(seed)}
 	w.meta = &crashMeta{Store: metas.New(), power: w.disk}
 	w.slots = 1 + w.rand.IntN(2)
+	if w.rand.IntN(3) == 0 && !fsync {
+		w.mode = disk.Interval
+	}
 	w.logs, w.groups = newCrashLogs()
 	if err := errors.Join(w.disk.MkdirAll("/data"), w.disk.SyncDir("/")); err != nil {
 		t.Fatal(err)
@@ -99,10 +102,14 @@ func newCrashWorld(t *testing.T, seed uint64) *crashWorld {
 type crashMeta struct {
 	meta.Store
 	power *faultfs.Disk
+	fault error // set when nothing runs
 }
 
 func (m *crashMeta) Apply(ws []meta.Write) error {
 	landed, err := m.power.Step("apply")
+	if err == nil && m.fault != nil {
+		return m.fault
+	}
 	if err == nil || landed {
 		err = errors.Join(err, m.Store.Apply(ws))
 	}
@@ -255,6 +262,7 @@ type crashSent struct {
 	token int64
 	count int32
 	base  core.Offset // -1: nobody was told
+	at    int64       // when its producer was told, unix ns
 	found bool        // by the reader that is at work
 }
 

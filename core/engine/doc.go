@@ -12,9 +12,9 @@
 //   - an offset is given when the entry is encoded, under the log's mutex, and becomes visible when its block is durable;
 //   - acknowledgements to producers leave before consumers are woken;
 //   - a failed append fails the log for good: later publishes are refused until a restart, none is retried;
+//   - metadata reserves offsets ahead of their use, so that one that was given to a lost message is never given again;
 //   - marks (Seq, time, next offsets, every few MiB) are how an offset or a time is found in any journal, and the only
 //     places where a journal is trimmed.
 //
-// Not supported yet: key_shared groups; after a power
-// loss with durability interval, offsets that were given to lost messages are given again.
+// Not supported yet: key_shared groups.
 package engine

@@ -147,7 +147,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.tasks.stop()
 	stopSaver()
 	<-saverDone
-	err := e.saveOnce()
+	err := errors.Join(e.saveOnce(), e.settleReserves())
 	e.finishCheckpoints()
 	return errors.Join(err, e.closeLogs())
 }

@@ -37,6 +37,7 @@ type log struct {
 	extents  []journal.Extent
 	saved    meta.JournalRecord // as recovery found it
 	views    views
+	reserve  reserve
 	scanner  scanner
 	parking  atomic.Pointer[parking]
 
@@ -98,6 +99,10 @@ func newLog(e *Engine, name string, epoch uint64, j journal.Journal) *log {
 	l.buf.active, l.buf.spare = &buffer{number: 3}, &buffer{number: 2}
 	l.tail.parts = map[uint32]*Partition{}
 	l.views.init(l)
+	l.reserve.limits, l.reserve.floors = map[uint32]core.Offset{}, map[uint32]core.Offset{}
+	if s, ok := j.(journal.Syncer); ok {
+		l.reserve.deferred = s.Deferred()
+	}
 	return l
 }
 

@@ -77,6 +77,9 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := e.loadReserves(); err != nil {
+		return fmt.Errorf("load limits: %w", err)
+	}
 	for _, l := range e.allLogs() {
 		if err := l.replay(ctx, checkpoints); err != nil && !e.setAsideLog(l, err) {
 			return err

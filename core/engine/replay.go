@@ -66,6 +66,7 @@ func (l *log) replay(ctx context.Context, checkpoints map[string]meta.Checkpoint
 			p.committed.Store(first)
 		}
 	}
+	l.jump()
 	l.views.written = bytes
 	if len(active) < len(l.views.all) {
 		l.views.written = l.eng.cfg.ViewBytes // how much lies behind the others' checkpoints is not known: take one soon

@@ -202,7 +202,7 @@ func (e *Engine) removeJournal(ctx context.Context, name string) error {
 	}
 	e.meta.Lock()
 	defer e.meta.Unlock()
-	ws := []meta.Write{{Bucket: meta.Journals, Key: name}, {Bucket: meta.Parked, Key: name}}
+	ws := []meta.Write{{Bucket: meta.Journals, Key: name}, {Bucket: meta.Parked, Key: name}, {Bucket: meta.Limits, Key: name}}
 	for _, b := range []meta.Bucket{meta.Marks, meta.Checkpoints} {
 		err := e.cfg.Meta.Load(b, func(key string, _ []byte) error {
 			if strings.HasPrefix(key, name+separator) {

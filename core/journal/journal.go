@@ -48,6 +48,9 @@ type Journal interface {
 // Syncer is what a tenant offers, by type assertion, whose Append may return before the block is on
 // the disk. Whoever records a Seq as durable calls Sync first.
 type Syncer interface {
+	// Deferred tells whether Append does return before.
+	Deferred() bool
+
 	// Sync returns when every block appended before is on the disk. An error is fatal, as of Append.
 	Sync(ctx context.Context) error
 }

@@ -20,12 +20,14 @@ const (
 	Counters Bucket = "counters" // name → uint64, big endian
 	Parked   Bucket = "parked"   // journal name → number of its partition of parked messages, uint32, big endian
 
+	Limits Bucket = "limits" // journal name → LimitsRecord
+
 	Checkpoints Bucket = "checkpoints" // journal name, NUL, kind of view → CheckpointRecord
 )
 
 // Buckets lists all of them.
 func Buckets() []Bucket {
-	return []Bucket{Topics, Groups, Cursors, Journals, Marks, Counters, Parked, Checkpoints}
+	return []Bucket{Topics, Groups, Cursors, Journals, Marks, Counters, Parked, Limits, Checkpoints}
 }
 
 // Write sets the record of a key; a nil Value deletes it.

@@ -70,6 +70,13 @@ type CheckpointFile struct {
 	CRC  uint32 `json:"crc"` // CRC32C of all of it
 }
 
+// LimitsRecord says which offsets of a journal may have been given.
+type LimitsRecord struct {
+	Lossy  bool              // some may have been given to messages that are lost: go on at the limits
+	Limits []PartitionOffset // none at or beyond was given
+	Floors []PartitionOffset // none below is given any more
+}
+
 // PartitionOffset is an offset of a partition, by its number.
 type PartitionOffset struct {
 	Partition uint32
@@ -108,6 +115,25 @@ func DecodeJournal(b []byte) (r JournalRecord, err error) {
 	r.Epoch, r.Durable, r.Time = d.uvarint(), d.uvarint(), d.varint()
 	r.Next = d.offsets()
 	r.Bytes = d.more()
+	return r, d.err
+}
+
+// Encode encodes the record.
+func (r *LimitsRecord) Encode() []byte {
+	b := []byte{0}
+	if r.Lossy {
+		b[0] = 1
+	}
+	return appendOffsets(appendOffsets(b, r.Limits), r.Floors)
+}
+
+// DecodeLimits decodes a LimitsRecord.
+func DecodeLimits(b []byte) (r LimitsRecord, err error) {
+	if len(b) == 0 || b[0] > 1 {
+		return r, fmt.Errorf("limits record: %w", core.ErrInvalid)
+	}
+	d := decoder{b: b[1:]}
+	r.Lossy, r.Limits, r.Floors = b[0] == 1, d.offsets(), d.offsets()
 	return r, d.err
 }
 

@@ -40,6 +40,9 @@ func (j *Journal) disarm() {
 	}
 }
 
+// Deferred implements journal.Syncer.
+func (j *Journal) Deferred() bool { return j.opt.Sync == Interval }
+
 // Sync implements journal.Syncer.
 func (j *Journal) Sync(ctx context.Context) error {
 	if err := errors.Join(j.stopped(), ctx.Err()); err != nil || j.opt.Sync == Fsync {

@@ -75,12 +75,17 @@ func (d *Disk) Step(kind string) (landed bool, err error) {
 }
 
 // Restart brings the power back: what was not synced is there or not, by chance.
-func (d *Disk) Restart() {
+func (d *Disk) Restart() { d.restart(func() luck { return luck{d.rand, d.rand.IntN(5)} }) }
+
+// RestartEmpty brings the power back, and nothing that was not synced.
+func (d *Disk) RestartEmpty() { d.restart(func() luck { return luck{d.rand, 0} }) }
+
+func (d *Disk) restart(draw func() luck) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.down, d.hook = false, nil
 	d.life++
-	d.root.settle(d.rand)
+	d.root.settle(draw)
 }
 
 // ask is called with the mutex held.

@@ -79,7 +79,7 @@ func (f *file) Sync() error {
 		case err == nil:
 			f.n.sync()
 		case !errors.Is(err, ErrPower):
-			f.n.lose(newLuck(f.d.rand))
+			f.n.lose(luck{f.d.rand, f.d.rand.IntN(5)})
 		}
 		return err
 	})

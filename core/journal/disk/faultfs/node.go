@@ -86,8 +86,6 @@ type luck struct {
 	odds int // of four
 }
 
-func newLuck(r *rand.Rand) luck { return luck{r, r.IntN(5)} }
-
 func (l luck) kept() bool { return l.r.IntN(4) < l.odds }
 
 // lose lets part of what is dirty reach the disk, in any order of sectors, and forgets the rest.
@@ -114,13 +112,13 @@ func (n *node) lose(l luck) {
 }
 
 // settle is what a power loss leaves of a tree.
-func (n *node) settle(r *rand.Rand) {
+func (n *node) settle(draw func() luck) {
 	if !n.dir {
-		n.lose(newLuck(r))
+		n.lose(draw())
 		n.data = slices.Clone(n.synced)
 		return
 	}
-	l := newLuck(r)
+	l := draw()
 	for _, c := range n.changes {
 		if l.kept() {
 			c.on(n.disk)
@@ -131,7 +129,7 @@ func (n *node) settle(r *rand.Rand) {
 	for _, name := range slices.Sorted(maps.Keys(n.disk)) { // a file may be left under two names
 		if c := n.disk[name]; !done[c] {
 			done[c] = true
-			c.settle(r)
+			c.settle(draw)
 		}
 	}
 }
