@@ -25,3 +25,10 @@ func Murmur3_32(b []byte) uint32 {
 	h = (h ^ h>>13) * 0xc2b2ae35
 	return h ^ h>>16
 }
+
+// KeySlots is how many hash slots the keys of a key_shared group fall into.
+const KeySlots = 1 << 16
+
+// KeySlot is the slot of a key: from 1 to KeySlots-1, so that 0 can say that there is no key.
+// Spec: Pulsar StickyKeyConsumerSelector.makeStickyKeyHash; ACCEPTANCE appendix A
+func KeySlot(key []byte) uint32 { return max(1, Murmur3_32(key)%KeySlots) }

@@ -26,6 +26,9 @@ func TestMurmur3_32Golden(t *testing.T) {
 		if h != v.masked || h%11 != v.of11 || h%65536 != v.inSlot {
 			t.Errorf("%q: got %#08x, partition %d, slot %d; want %#08x, %d, %d", v.key, h, h%11, h%65536, v.masked, v.of11, v.inSlot)
 		}
+		if slot := KeySlot([]byte(v.key)); slot != v.inSlot {
+			t.Errorf("%q: slot %d, want %d", v.key, slot, v.inSlot)
+		}
 	}
 }
 
@@ -42,5 +45,15 @@ func TestMurmur3_32Public(t *testing.T) {
 		if got := Murmur3_32([]byte(key)); got != want {
 			t.Errorf("%q: got %#08x, want %#08x", key, got, want)
 		}
+	}
+}
+
+// Spec: Pulsar StickyKeyConsumerSelector: 0 means "not set", so a key that falls there is moved to 1.
+func TestKeySlotIsNeverZero(t *testing.T) {
+	if h := Murmur3_32(nil); h%KeySlots != 0 {
+		t.Fatalf("the empty key has hash %#x", h)
+	}
+	if got := KeySlot(nil); got != 1 {
+		t.Errorf("slot %d", got)
 	}
 }

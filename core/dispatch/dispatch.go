@@ -19,14 +19,15 @@ type Consumer struct {
 	Name     string
 	Priority int // smaller is served first
 	Account  *Account
-	Timeout  int64 // shared: ms after which what it holds unacknowledged is taken back, unless Hold says otherwise; 0: never
+	Timeout  int64       // shared modes: ms after which what it holds unacknowledged is taken back, unless Hold says otherwise; 0: never
+	Slots    []SlotRange // key_shared with declared slots: its own
 }
 
 // Entry is what dispatch knows of a core.Entry: Count messages from Base on.
 type Entry struct {
 	Base  core.Offset
 	Count int32
-	Hash  uint32
+	Hash  uint32 // key_shared: the slot of its key (core.KeySlot); 0 = no key, any slot will do
 }
 
 func (e Entry) end() core.Offset { return e.Base + core.Offset(e.Count) }
@@ -60,8 +61,8 @@ type State interface {
 	// Expire lets what is due at now (unix ms) happen. Time never goes back: an earlier now counts as the last one.
 	Expire(now int64)
 
-	// Join fails with core.ErrBusy when an exclusive group is taken, and core.ErrInvalid for a member without an account
-	// or one that is there already.
+	// Join fails with core.ErrBusy when an exclusive group is taken or a declared slot is somebody else's, and with
+	// core.ErrInvalid for a member without an account, one that is there already, or declared slots that make no sense.
 	Join(c Consumer) error
 	Leave(id ConsumerID)
 
@@ -105,6 +106,7 @@ type Placement struct {
 	Partitioned bool
 	Topic       string // full name: the failover ring of an unpartitioned topic hashes it
 	Turn        *Turn  // shared mode: whose turn it is, over all States of one runner; nil: each State for itself
+	Keys        Keys   // key_shared mode
 	Limits      Limits
 	Grace       int64 // failover: ms for late acks of a connected predecessor, before its unacknowledged tail goes to the next
 }
@@ -117,9 +119,11 @@ type Turn struct {
 
 // Limits bound what a State remembers; a zero takes the default. At a limit nothing new is read until acks arrive.
 type Limits struct {
-	Consumer int64 // shared: messages that one member may hold unacknowledged
-	Group    int64 // shared: messages unacknowledged, held by members or waiting for redelivery
-	Holes    int   // exclusive, failover: acknowledged ranges beyond the mark
+	Consumer   int64 // shared, key_shared: messages that one member may hold unacknowledged
+	Group      int64 // shared, key_shared: messages unacknowledged, held by members or waiting; of one partition
+	Holes      int   // exclusive, failover: acknowledged ranges beyond the mark
+	Ahead      int64 // key_shared: messages read that wait for their slot or its owner, for each member
+	AheadGroup int64 // key_shared: the same for all together
 }
 
 // Spec: Pulsar maxUnackedMessagesPerConsumer, maxUnackedMessagesPerSubscription
@@ -133,11 +137,17 @@ func (l Limits) withDefaults() Limits {
 	if l.Holes <= 0 {
 		l.Holes = 200_000
 	}
+	if l.Ahead <= 0 { // Spec: Pulsar keySharedLookAheadMsgInReplayThresholdPerConsumer, …PerSubscription
+		l.Ahead = 4_000
+	}
+	if l.AheadGroup <= 0 {
+		l.AheadGroup = 40_000
+	}
 	return l
 }
 
 // New makes the State of a group that stands at cur and has no members. It fails with core.ErrUnsupported for a mode that
-// is not there yet.
+// is not there.
 func New(mode core.Mode, p Placement, cur core.Cursor) (State, error) {
 	p.Limits = p.Limits.withDefaults()
 	switch mode {
@@ -146,6 +156,7 @@ func New(mode core.Mode, p Placement, cur core.Cursor) (State, error) {
 	case core.Shared:
 		return newShared(p, cur), nil
 	case core.KeyShared:
+		return newKeyShared(p, cur), nil
 	}
 	return nil, fmt.Errorf("dispatch in mode %s: %w", mode, core.ErrUnsupported)
 }

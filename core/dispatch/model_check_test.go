@@ -21,8 +21,12 @@ func (s *sim) hand(t *rapid.T, p *simPart) (moved bool) {
 		if !slices.ContainsFunc(s.members, func(c Consumer) bool { return c.ID == a.To }) || s.credit[a.To] <= 0 {
 			t.Fatalf("%v to one who is gone or has no credit", a)
 		}
-		if s.mode == core.Shared {
-			s.checkShared(t, p, last, a)
+		if s.many() {
+			if s.checkHeld(t, p, a); s.mode == core.Shared {
+				s.checkTurn(t, p, last, a)
+			} else {
+				s.checkKey(t, p, a)
+			}
 			if n := p.holds(a.To); n >= s.limit {
 				t.Fatalf("%v to one who holds %d", a, n)
 			}
@@ -54,8 +58,8 @@ func (s *sim) hand(t *rapid.T, p *simPart) (moved bool) {
 	return len(r.Deliver) > 0
 }
 
-// checkShared wants what waits for redelivery first, then what is new, each in order.
-func (s *sim) checkShared(t *rapid.T, p *simPart, last, a Assignment) {
+// checkHeld wants the attempt counted, and the entry at nobody.
+func (s *sim) checkHeld(t *rapid.T, p *simPart, a Assignment) {
 	if a.Attempt != p.attempt[a.Entry.Base] {
 		t.Fatalf("%v: attempt should be %d", a, p.attempt[a.Entry.Base])
 	}
@@ -64,6 +68,10 @@ func (s *sim) checkShared(t *rapid.T, p *simPart, last, a Assignment) {
 			t.Fatalf("%v: %d is at %d", a, o, id)
 		}
 	}
+}
+
+// checkTurn wants what waits for redelivery first, then what is new, each in order.
+func (s *sim) checkTurn(t *rapid.T, p *simPart, last, a Assignment) {
 	switch again := p.seen[a.Entry.Base]; {
 	case a.Entry.Base < last.Entry.Base:
 		t.Fatalf("%v after %v", a, last)
@@ -75,6 +83,28 @@ func (s *sim) checkShared(t *rapid.T, p *simPart, last, a Assignment) {
 		}
 	}
 }
+
+// checkKey wants the owner of the slot, nobody else holding any of it, and nothing earlier of it waiting.
+func (s *sim) checkKey(t *rapid.T, p *simPart, a Assignment) {
+	number := slotOf(a.Entry)
+	if owner := p.owner(number); owner == nil || owner.ID != a.To {
+		t.Fatalf("%v: slot %d is %v's", a, number, owner)
+	}
+	for _, e := range p.log {
+		for o := e.Base; o < e.end() && slotOf(e) == number; o++ {
+			id, held := p.holder[o]
+			if held && id != a.To && !s.keys.OutOfOrder {
+				t.Fatalf("%v: %d of the same slot is at %d", a, o, id)
+			}
+			if !held && !p.acked[o] && o < a.Entry.Base {
+				t.Fatalf("%v: %d of the same slot waits", a, o)
+			}
+		}
+	}
+}
+
+// owner asks the splitter, which has a test of its own.
+func (p *simPart) owner(slot uint32) *keyMember { return p.State.(*keyShared).split.owner(slot) }
 
 // checkSingle wants the first entry after the last one sent in which something is not acknowledged.
 func (s *sim) checkSingle(t *rapid.T, p *simPart, a Assignment) {
@@ -105,6 +135,10 @@ func (s *sim) settle(t *rapid.T) {
 		}
 	}
 	for _, p := range s.parts {
+		if s.mode == core.KeyShared {
+			s.checkStall(t, p)
+			continue
+		}
 		able := slices.ContainsFunc(s.members, func(c Consumer) bool {
 			return s.credit[c.ID] > 0 && (c.ID == p.active || s.mode == core.Shared && p.holds(c.ID) < s.limit)
 		})
@@ -113,6 +147,35 @@ func (s *sim) settle(t *rapid.T) {
 				t.Fatalf("partition %d: %d waits beside credit", p.Partition, o)
 			}
 		}
+	}
+}
+
+// checkStall: what was read waits for its slot, for its owner's credit, or for an owner, and nothing else; what was not read
+// waits for credit or for the bound of reading ahead.
+func (s *sim) checkStall(t *rapid.T, p *simPart) {
+	able := func(c Consumer) bool { return s.credit[c.ID] > 0 && p.holds(c.ID) < s.limit }
+	waiting := int64(0)
+	for _, e := range p.log {
+		number := slotOf(e)
+		owner, drains := p.owner(number), false
+		for _, f := range p.log {
+			for o := f.Base; o < f.end() && slotOf(f) == number; o++ {
+				id, held := p.holder[o]
+				drains = drains || held && owner != nil && id != owner.ID && !s.keys.OutOfOrder
+			}
+		}
+		for o := e.Base; o < e.end(); o++ {
+			if _, held := p.holder[o]; held || p.acked[o] || o >= p.Next() {
+				continue
+			}
+			if waiting++; owner != nil && able(owner.Consumer) && !drains {
+				t.Fatalf("partition %d: %d waits beside the credit of %d", p.Partition, o, owner.ID)
+			}
+		}
+	}
+	room := waiting < min(s.ahead*int64(len(s.members)), 40_000)
+	if room && p.Next() < core.Offset(len(p.acked)) && slices.ContainsFunc(s.members, able) {
+		t.Fatalf("partition %d: not read from %d on, beside credit", p.Partition, p.Next())
 	}
 }
 
@@ -145,6 +208,9 @@ func (s *sim) check(t *rapid.T) {
 		if p.InFlight() != len(p.holder) {
 			t.Fatalf("in flight %d, should be %d", p.InFlight(), len(p.holder))
 		}
+		if k, ok := p.State.(*keyShared); ok {
+			k.audit(t, p.holder)
+		}
 		if h, ok := p.State.(*shared); ok && len(h.replay) > len(p.log) {
 			t.Fatalf("%d wait for redelivery of a log of %d", len(h.replay), len(p.log))
 		}
@@ -153,8 +219,13 @@ func (s *sim) check(t *rapid.T) {
 
 // drain: quiet and enough credit bring everything to its end.
 func (s *sim) drain(t *rapid.T) {
+	for _, c := range slices.Clone(s.members) {
+		if s.keys.Split == Declared { // whose slots may leave some to nobody
+			s.exit(c)
+		}
+	}
 	if len(s.members) == 0 {
-		s.join(t)
+		s.enter(t, Consumer{ID: 1 << 20, Account: &Account{}, Slots: []SlotRange{{0, core.KeySlots - 1}}}, false)
 	}
 	for _, c := range s.members {
 		c.Account.Permits += 1 << 20
@@ -185,4 +256,45 @@ func (s *sim) drain(t *rapid.T) {
 
 func javaCompare(a, b Consumer) int {
 	return cmp.Or(cmp.Compare(a.Priority, b.Priority), slices.Compare(utf16.Encode([]rune(a.Name)), utf16.Encode([]rune(b.Name))))
+}
+
+// audit holds the books of a key_shared State against each other.
+func (k *keyShared) audit(t *rapid.T, holder map[core.Offset]ConsumerID) {
+	lined, messages, flying := map[*keyMember]int64{}, int64(0), int64(0)
+	for i := range k.slots.list {
+		s := &k.slots.list[i]
+		if s.slot == 0 {
+			continue
+		}
+		if s.idle() || (s.holder == nil) != (s.flying == 0) {
+			t.Fatalf("slot %+v is of no use", s)
+		}
+		out, place := s.head() != 0 && k.free(s), queued{s.queued, int32(i)}
+		if (s.queued != none) != out || out && (s.lined != s.messages || k.slots.nodes[s.head()].Base != s.queued ||
+			!slices.Contains(s.owner.line.items[s.owner.line.head:], place) && !slices.Contains(s.owner.line.rest, place)) {
+			t.Fatalf("slot %+v is not in its place", s)
+		}
+		messages += s.messages
+		flying += int64(s.flying)
+		if out {
+			lined[s.owner] += s.messages
+		}
+	}
+	if messages != k.waiting || k.messages-k.waiting != int64(len(holder)) {
+		t.Fatalf("%d wait, counted %d", messages, k.waiting)
+	}
+	for _, m := range k.members {
+		if m.lined != lined[m] {
+			t.Fatalf("%d messages lined up for %s, counted %d", lined[m], m.Name, m.lined)
+		}
+	}
+	live := 0
+	for _, p := range k.known.items {
+		if p.node != 0 {
+			live++
+		}
+	}
+	if used := max(0, len(k.slots.nodes)-1) - len(k.slots.freeNodes); k.messages == 0 && used != 0 || used < live {
+		t.Fatalf("%d nodes for %d entries, %d messages", used, live, k.messages)
+	}
 }

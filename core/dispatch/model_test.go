@@ -18,9 +18,10 @@ import (
 //   - nothing is lost: with credit and quiet all that is not acknowledged is at a member;
 //   - exclusive and failover: the right member, in order, from the mark on, attempt zero; all members rightly told;
 //   - shared: attempts are counted; new entries go out in order;
+//   - key_shared: attempts are counted; no key is in flight at two members, and each goes out in order (S1.38 to S1.40);
 //   - credit falls by exactly what was still to deliver.
 func TestStateAgainstModel(t *testing.T) {
-	for _, mode := range []core.Mode{core.Exclusive, core.Failover, core.Shared} {
+	for _, mode := range []core.Mode{core.Exclusive, core.Failover, core.Shared, core.KeyShared} {
 		t.Run(mode.String(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				s := newSim(t, mode)
@@ -31,6 +32,7 @@ func TestStateAgainstModel(t *testing.T) {
 					"publish":     s.publish,
 					"read":        s.read,
 					"ready":       s.ready,
+					"bustle":      s.bustle,
 					"settle":      s.settle,
 					"ack":         s.ack,
 					"ack held":    s.ackHeld,
@@ -51,6 +53,8 @@ func TestStateAgainstModel(t *testing.T) {
 type sim struct {
 	mode    core.Mode
 	limit   int // messages that a shared member may hold of a partition
+	keys    Keys
+	ahead   int64
 	parts   []*simPart
 	members []Consumer // in the order of joining
 	credit  map[ConsumerID]int64
@@ -75,9 +79,13 @@ type simPart struct {
 
 func newSim(t *rapid.T, mode core.Mode) *sim {
 	s := &sim{mode: mode, credit: map[ConsumerID]int64{}, limit: rapid.SampledFrom([]int{1, 5, 1 << 20}).Draw(t, "limit")}
+	if mode == core.KeyShared {
+		s.keys = Keys{rapid.SampledFrom([]Split{Ring, Halves, Declared}).Draw(t, "split"), rapid.IntRange(0, 3).Draw(t, "any order") == 0}
+		s.ahead = rapid.SampledFrom([]int64{1, 4, 1 << 20}).Draw(t, "ahead")
+	}
 	n := rapid.IntRange(0, 3).Draw(t, "partitions")
 	for i := range max(1, n) {
-		p := &simPart{Placement: Placement{Partition: int32(i), Partitioned: n > 0, Topic: "persistent://t/n/x", Limits: Limits{Consumer: int64(s.limit)}}}
+		p := &simPart{Placement: Placement{Partition: int32(i), Partitioned: n > 0, Topic: "persistent://t/n/x", Keys: s.keys, Limits: Limits{Consumer: int64(s.limit), Ahead: s.ahead}}}
 		s.parts = append(s.parts, p)
 		p.begin(t, mode, core.Cursor{})
 	}
@@ -122,6 +130,9 @@ func (p *simPart) entryAt(o core.Offset) (Entry, bool) {
 	return p.log[i], true
 }
 
+// many tells whether all members are served.
+func (s *sim) many() bool { return s.mode == core.Shared || s.mode == core.KeyShared }
+
 func (s *sim) draw(t *rapid.T) *simPart {
 	return s.parts[rapid.IntRange(0, len(s.parts)-1).Draw(t, "partition")]
 }
@@ -145,8 +156,20 @@ func (s *sim) join(t *rapid.T) {
 		Priority: rapid.IntRange(0, 1).Draw(t, "priority"),
 		Account:  &Account{},
 	}
+	busy := s.mode == core.Exclusive && len(s.members) > 0
+	if s.keys.Split == Declared {
+		from := rapid.Uint32Range(0, 3).Draw(t, "slots")
+		c.Slots = []SlotRange{{from << 14, from<<14 + 1<<14 - 1}}
+		busy = slices.ContainsFunc(s.members, func(m Consumer) bool {
+			return m.Slots[0] == c.Slots[0] || m.Slots[0].To == core.KeySlots-1 && m.Slots[0].From == 0
+		})
+	}
+	s.enter(t, c, busy)
+}
+
+func (s *sim) enter(t *rapid.T, c Consumer, busy bool) {
 	for _, p := range s.parts {
-		if err := p.Join(c); (err != nil) != (s.mode == core.Exclusive && len(s.members) > 0) {
+		if err := p.Join(c); (err != nil) != busy {
 			t.Fatalf("join: %v", err)
 		} else if err != nil {
 			return
@@ -156,19 +179,20 @@ func (s *sim) join(t *rapid.T) {
 	s.elect()
 }
 
-func (s *sim) leave(t *rapid.T) {
-	c := s.someone(t)
+func (s *sim) leave(t *rapid.T) { s.exit(s.someone(t)) }
+
+func (s *sim) exit(c Consumer) {
 	s.members = slices.DeleteFunc(s.members, func(m Consumer) bool { return m.ID == c.ID })
 	delete(s.credit, c.ID)
 	for _, p := range s.parts {
 		p.Leave(c.ID)
 		delete(p.told, c.ID)
 		for o, id := range p.holder {
-			if id == c.ID && s.mode == core.Shared {
+			if id == c.ID && s.many() {
 				delete(p.holder, o)
 			}
 		}
-		if s.mode == core.Shared && len(s.members) == 0 {
+		if s.many() && len(s.members) == 0 {
 			p.forget(p.mark())
 		}
 	}
@@ -177,7 +201,7 @@ func (s *sim) leave(t *rapid.T) {
 
 // elect chooses as the dossier says, with a real ring.
 func (s *sim) elect() {
-	if s.mode == core.Shared {
+	if s.many() {
 		return
 	}
 	line := slices.Clone(s.members)
@@ -223,7 +247,11 @@ func (s *sim) publish(t *rapid.T) {
 	p := s.draw(t)
 	for range rapid.IntRange(1, 12).Draw(t, "entries") {
 		n := rapid.SampledFrom([]int32{1, 1, 1, 2, 4}).Draw(t, "count")
-		p.log = append(p.log, Entry{Base: core.Offset(len(p.acked)), Count: n})
+		e := Entry{Base: core.Offset(len(p.acked)), Count: n}
+		if key := rapid.IntRange(0, 6).Draw(t, "key"); key > 0 {
+			e.Hash = core.KeySlot([]byte{byte(key)})
+		}
+		p.log = append(p.log, e)
 		p.acked = append(p.acked, make([]bool, n)...)
 	}
 }
@@ -242,12 +270,34 @@ func (s *sim) read(t *rapid.T) {
 
 func (s *sim) ready(t *rapid.T) { s.hand(t, s.draw(t)) }
 
+// bustle hands out a lot, so that there is something to lose when the next one joins or leaves.
+func (s *sim) bustle(t *rapid.T) {
+	for range 3 - len(s.members) {
+		s.join(t)
+	}
+	for range 3 {
+		s.publish(t)
+		s.permit(t)
+		s.permit(t)
+	}
+	s.settle(t)
+}
+
 func (s *sim) ack(t *rapid.T) {
 	p := s.draw(t)
 	from := p.place(t)
 	r := core.Range{From: from, To: from + rapid.Int64Range(0, 5).Draw(t, "n")}
 	p.Ack(ConsumerID(rapid.Uint64Range(0, 9).Draw(t, "id")), r)
-	p.settled(core.Range{From: r.From, To: min(r.To, p.high)})
+	r.To = min(r.To, p.high)
+	if s.mode != core.KeyShared {
+		p.settled(r)
+		return
+	}
+	for _, e := range p.log { // between what was handed out lies what was read ahead
+		if p.seen[e.Base] {
+			p.settled(core.Range{From: max(r.From, e.Base), To: min(r.To, e.end())})
+		}
+	}
 }
 
 func (s *sim) ackHeld(t *rapid.T) {
@@ -263,7 +313,7 @@ func (s *sim) ackThrough(t *rapid.T) {
 	p := s.draw(t)
 	next := p.place(t)
 	p.AckThrough(1, next)
-	if s.mode != core.Shared {
+	if !s.many() {
 		p.settled(core.Range{From: 0, To: min(next, p.high)})
 	}
 }
@@ -272,9 +322,9 @@ func (s *sim) nack(t *rapid.T) {
 	p, c := s.draw(t), s.someone(t)
 	o := p.place(t)
 	p.Nack(c.ID, o, 0)
-	if e, ok := p.entryAt(o); ok && s.mode == core.Shared {
+	if e, ok := p.entryAt(o); ok && s.many() {
 		p.askedAgain(e, c.ID)
-	} else if s.mode != core.Shared && c.ID == p.active && o < p.sent {
+	} else if !s.many() && c.ID == p.active && o < p.sent {
 		p.forget(p.mark())
 	}
 }
@@ -283,11 +333,11 @@ func (s *sim) nackAll(t *rapid.T) {
 	p, c := s.draw(t), s.someone(t)
 	p.NackAll(c.ID)
 	for _, e := range p.log {
-		if s.mode == core.Shared {
+		if s.many() {
 			p.askedAgain(e, c.ID)
 		}
 	}
-	if s.mode != core.Shared && c.ID == p.active {
+	if !s.many() && c.ID == p.active {
 		p.forget(p.mark())
 	}
 }

@@ -19,10 +19,12 @@ var update = flag.Bool("update", false, "write what the scripts in testdata yiel
 // engine: it reads the log where a State wants it, and hands out until nothing moves. Offsets are written 3, 3..5 (both
 // included), and p1/3 on a partitioned topic; [3..5] is one entry with three messages.
 //
-//	group MODE [partitions=N] [topic=T] [limit-consumer=N] [limit-group=N] [limit-holes=N] [grace=D]
-//	publish [pK/]N | publish [pK/]batch=N    append N messages, or one entry of N messages
+//	group MODE [partitions=N] [topic=T] [limit-consumer=N] [limit-group=N] [limit-holes=N] [limit-ahead=N] [grace=D]
+//	      [split=ring|halves|declared] [any-order=yes]
+//	publish [pK/]N | publish [pK/]batch=N    append N messages, or one entry of N messages; [key=K]
+//	publish keys=K,K,...                     append a message for each key; printed as key@offset
 //	skip R                                   filtered out, or missing in the log
-//	join NAME [priority=N] [permits=N] [timeout=D]       leave NAME
+//	join NAME [priority=N] [permits=N] [timeout=D] [slots=A..B,C..D | owns=KEY,KEY]    leave NAME
 //	permit NAME N                            nack NAME O [in=D] | nack-all NAME
 //	ack NAME R                               ack-through NAME O
 //	hold NAME O [in=D]                       NAME may hold O for so long; without in: for good
@@ -99,6 +101,7 @@ type world struct {
 	names   map[ConsumerID]string
 	active  []string       // by partition, from notices
 	counts  map[string]int // messages by member
+	keys    map[core.Offset]string
 	here    map[string]bool
 	now     int64 // unix ms
 	wakes   []int64
@@ -106,12 +109,17 @@ type world struct {
 }
 
 func newWorld(t *testing.T, words []string) *world {
-	w := &world{t: t, now: 1_000_000, members: map[string]*Consumer{}, names: map[ConsumerID]string{}, counts: map[string]int{}, here: map[string]bool{}}
+	w := &world{
+		t: t, now: 1_000_000, members: map[string]*Consumer{}, names: map[ConsumerID]string{}, counts: map[string]int{},
+		here: map[string]bool{}, keys: map[core.Offset]string{},
+	}
 	o := options(words)
 	n, partitioned := o["partitions"]
 	w.place = Placement{Partitioned: partitioned, Topic: o["topic"], Turn: new(Turn), Grace: millis(o["grace"]), Limits: Limits{
 		Consumer: int64(number(o["limit-consumer"])), Group: int64(number(o["limit-group"])), Holes: number(o["limit-holes"]),
+		Ahead: int64(number(o["limit-ahead"])),
 	}}
+	w.place.Keys = Keys{map[string]Split{"halves": Halves, "declared": Declared}[o["split"]], o["any-order"] == "yes"}
 	for mode := core.Exclusive; mode <= core.KeyShared; mode++ {
 		if mode.String() == words[0] {
 			w.mode = mode
@@ -207,14 +215,16 @@ func (w *world) print(i int, r Ready) (lines []string) {
 		a := r.Deliver[k]
 		w.counts[w.names[a.To]] += int(a.Entry.Count)
 		span := a.Entry.span()
-		for a.Entry.Count == 1 && k+1 < len(r.Deliver) && follows(r.Deliver[k+1], a, span.To) {
+		for a.Entry.Count == 1 && w.keys[a.Entry.Base] == "" && k+1 < len(r.Deliver) && follows(r.Deliver[k+1], a, span.To) {
 			k++
 			w.counts[w.names[a.To]]++
 			span.To++
 		}
-		line := spell(span)
-		if a.Entry.Count > 1 {
-			line = "[" + line + "]"
+		line := w.spellEntry(a.Entry, span)
+		for k+1 < len(r.Deliver) && w.sameLine(r.Deliver[k+1], a) {
+			k++
+			w.counts[w.names[a.To]] += int(r.Deliver[k].Entry.Count)
+			line += " " + w.spellEntry(r.Deliver[k].Entry, r.Deliver[k].Entry.span())
 		}
 		line = w.at(i) + line + " -> " + w.names[a.To]
 		if a.Attempt > 0 {
@@ -236,6 +246,22 @@ func (w *world) print(i int, r Ready) (lines []string) {
 		return nil
 	}
 	return lines
+}
+
+// sameLine has keyed entries of one member and attempt share a line.
+func (w *world) sameLine(b, a Assignment) bool {
+	return w.keys[a.Entry.Base] != "" && w.keys[b.Entry.Base] != "" && b.To == a.To && b.Attempt == a.Attempt && len(a.Acked)+len(b.Acked) == 0
+}
+
+func (w *world) spellEntry(e Entry, span core.Range) string {
+	s := spell(span)
+	if e.Count > 1 {
+		s = "[" + s + "]"
+	}
+	if k := w.keys[e.Base]; k != "" {
+		s = k + "@" + s
+	}
+	return s
 }
 
 func follows(b, a Assignment, at core.Offset) bool {

@@ -166,16 +166,32 @@ func TestS1_34_SharedIgnoresCumulativeAck(t *testing.T) {
 	runScript(t, "testdata/shared_cumulative_is_ignored.txt")
 }
 
+func TestS1_36_KeysStick(t *testing.T) { runScript(t, "testdata/keyshared_sticks.txt") }
+
+func TestS1_38_NackedComesBackToItsOwner(t *testing.T) { runScript(t, "testdata/keyshared_nack.txt") }
+
+func TestS1_39_KeyDrainsBeforeItMoves(t *testing.T) {
+	runScript(t, "testdata/keyshared_drains_in_order.txt")
+}
+
+func TestS1_40_NewcomerWaitsForItsKeysAlone(t *testing.T) {
+	runScript(t, "testdata/keyshared_join_drains.txt")
+}
+
+func TestS1_41_AnyOrderDoesNotWait(t *testing.T) { runScript(t, "testdata/keyshared_any_order.txt") }
+
+func TestS1_42_KeySharedIgnoresCumulativeAck(t *testing.T) {
+	runScript(t, "testdata/keyshared_acks.txt")
+}
+
 func TestNewRefusesWhatIsNotThere(t *testing.T) {
-	for _, mode := range []core.Mode{core.KeyShared, 99} {
-		if s, err := New(mode, Placement{}, core.Cursor{}); s != nil || !errors.Is(err, core.ErrUnsupported) {
-			t.Errorf("%s: got %v, %v", mode, s, err)
-		}
+	if s, err := New(99, Placement{}, core.Cursor{}); s != nil || !errors.Is(err, core.ErrUnsupported) {
+		t.Errorf("got %v, %v", s, err)
 	}
 }
 
 func TestJoinRefusesNonsense(t *testing.T) {
-	for _, mode := range []core.Mode{core.Exclusive, core.Failover, core.Shared} {
+	for _, mode := range []core.Mode{core.Exclusive, core.Failover, core.Shared, core.KeyShared} {
 		s, err := New(mode, Placement{}, core.Cursor{})
 		if err != nil {
 			t.Fatal(err)

@@ -17,12 +17,17 @@ func (w *world) command(words []string) []string {
 	switch verb {
 	case "publish":
 		i, what := w.partition(args[0])
-		if n, ok := strings.CutPrefix(what, "batch="); ok {
-			w.append(i, int32(number(n)))
-			break
-		}
-		for range number(what) {
-			w.append(i, 1)
+		switch n, batch := strings.CutPrefix(what, "batch="); {
+		case batch:
+			w.append(i, int32(number(n)), o["key"])
+		case o["keys"] != "":
+			for k := range strings.SplitSeq(o["keys"], ",") {
+				w.append(i, 1, k)
+			}
+		default:
+			for range number(what) {
+				w.append(i, 1, o["key"])
+			}
 		}
 	case "skip", "seek":
 		i, r := w.where(args[0])
@@ -32,7 +37,10 @@ func (w *world) command(words []string) []string {
 			w.states[i].Reset(core.Cursor{Next: r.From})
 		}
 	case "join":
-		return w.join(args[0], o)
+		return w.join(Consumer{
+			Name: args[0], Priority: number(o["priority"]), Account: &Account{int64(number(o["permits"]))}, Timeout: millis(o["timeout"]),
+			Slots: w.slots(o),
+		})
 	case "after":
 		w.now += millis(args[0])
 		for _, s := range w.states {
@@ -50,21 +58,35 @@ func (w *world) command(words []string) []string {
 	return nil
 }
 
-func (w *world) join(name string, o map[string]string) []string {
-	c := Consumer{
-		ID: ConsumerID(len(w.names) + 1), Name: name, Priority: number(o["priority"]),
-		Account: &Account{int64(number(o["permits"]))}, Timeout: millis(o["timeout"]),
-	}
-	w.names[c.ID] = name
+func (w *world) join(c Consumer) []string {
+	c.ID = ConsumerID(len(w.names) + 1)
+	w.names[c.ID] = c.Name
 	for _, s := range w.states {
 		if err := s.Join(c); errors.Is(err, core.ErrBusy) {
-			return []string{name + " is refused: busy"}
+			return []string{c.Name + " is refused: busy"}
+		} else if errors.Is(err, core.ErrInvalid) {
+			return []string{c.Name + " is refused: invalid"}
 		} else if err != nil {
 			w.t.Fatal(err)
 		}
 	}
-	w.members[name], w.here[name] = &c, true
+	w.members[c.Name], w.here[c.Name] = &c, true
 	return nil
+}
+
+// slots are those that a member declares: slots=0..9,20..29, or those of keys: owns=a,b.
+func (w *world) slots(o map[string]string) (rs []SlotRange) {
+	for s := range strings.SplitSeq(o["slots"], ",") {
+		if from, to, ok := strings.Cut(s, ".."); ok {
+			rs = append(rs, SlotRange{uint32(number(from)), uint32(number(to))})
+		}
+	}
+	for key := range strings.SplitSeq(o["owns"], ",") {
+		if key != "" {
+			rs = append(rs, SlotRange{core.KeySlot([]byte(key)), core.KeySlot([]byte(key))})
+		}
+	}
+	return rs
 }
 
 // member does what a member asks for, also one that has left.
@@ -109,12 +131,16 @@ func (w *world) member(verb string, args []string) {
 	}
 }
 
-func (w *world) append(i int, count int32) {
-	base := core.Offset(0)
+func (w *world) append(i int, count int32, key string) {
+	e := Entry{Count: count}
 	if n := len(w.logs[i]); n > 0 {
-		base = w.logs[i][n-1].end()
+		e.Base = w.logs[i][n-1].end()
 	}
-	w.logs[i] = append(w.logs[i], Entry{Base: base, Count: count})
+	if key != "" {
+		e.Hash = core.KeySlot([]byte(key))
+		w.keys[e.Base] = key
+	}
+	w.logs[i] = append(w.logs[i], e)
 }
 
 // look tells how things stand once what came before has settled.
