@@ -29,6 +29,8 @@ type body struct {
 	commit     int64
 }
 
+func (b body) size() int { return b.end - b.start }
+
 // read finds the records of the items. With more than one of them, and more than budget bytes, it gives up with errBudget.
 func (b *bodies) read(ctx context.Context, p *Partition, items []parked.Item, budget int) error {
 	b.wanted, b.arena = b.wanted[:0], b.arena[:0]

@@ -20,6 +20,9 @@ var (
 	largeRelease = crowd{64 << 10, 32 << 20}
 )
 
+// portion is how many bytes are released before the releaser waits for the disk: live traffic is not to queue behind it.
+const portion = 256 << 10
+
 // lookAgain is how long a jump of the wall clock may go unnoticed.
 const lookAgain = time.Second
 
@@ -131,7 +134,12 @@ func (k *parking) releaseAll(ctx context.Context, items []parked.Item, bytes int
 	if err != nil {
 		return 0, fmt.Errorf("read what is due: %w", err)
 	}
+	written := 0
 	for i, it := range items {
+		if written += k.reading.found[i].size(); written > portion {
+			k.settle(ctx)
+			written = 0
+		}
 		err := k.releaseOne(it, k.reading.found[i])
 		switch {
 		case err == nil:
