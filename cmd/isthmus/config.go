@@ -119,6 +119,8 @@ type LimitsConfig struct {
 	Connections int       `yaml:"connections"`
 	MaxPayload  Size      `yaml:"max_payload"`
 	DiskFree    FreeSpace `yaml:"disk_free"` // producers are refused while less is free
+	Delay       Duration  `yaml:"delay"`     // how long a message may be delayed
+	Parked      int       `yaml:"parked"`    // delayed and half messages of one journal
 }
 
 // AuthConfig says who may connect.
@@ -132,7 +134,7 @@ func defaultConfig() *Config {
 		Node:       NodeConfig{ID: "isthmus", DataDir: "./data"},
 		Defaults:   DefaultsConfig{Tenant: "public", Namespace: "default", AutoCreate: true, RocketMQQueues: 8},
 		Durability: DurabilityConfig{Mode: "fsync", Window: Duration(time.Millisecond)},
-		Limits:     LimitsConfig{Connections: 20000, MaxPayload: 5 << 20},
+		Limits:     LimitsConfig{Connections: 20000, MaxPayload: 5 << 20, Delay: Duration(366 * 24 * time.Hour), Parked: 4_000_000},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected faults at the end of testdata/bad/*.yaml")
@@ -81,7 +82,7 @@ func TestDefaultsCompleteWhatIsSaid(t *testing.T) {
 	if b, a := c.Topics.Values["b"], c.Topics.Values["a"]; b.Placement != "client" || a.Placement != "key" {
 		t.Errorf("placement: %q %q", b.Placement, a.Placement)
 	}
-	if l := c.Limits; l.Connections != 7 || l.MaxPayload != 5<<20 {
+	if l := c.Limits; l.Connections != 7 || l.MaxPayload != 5<<20 || l.Delay != Duration(366*24*time.Hour) || l.Parked != 4_000_000 {
 		t.Errorf("limits: %+v", l)
 	}
 	if len(c.Listeners.Keys) != 4 {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"isthmus/core"
 	"isthmus/routing"
@@ -182,6 +183,12 @@ func (v *validator) rest() {
 	}
 	if n := v.c.Limits.MaxPayload; n < 1 || n > maxPayload {
 		v.fault("limits.max_payload", "want 1B to 256MiB")
+	}
+	if d := v.c.Limits.Delay; d < Duration(time.Second) || d > Duration(366*24*time.Hour) {
+		v.fault("limits.delay", "want 1s to 366d")
+	}
+	if n := v.c.Limits.Parked; n < 1 || n > 16_000_000 {
+		v.fault("limits.parked", "%d: want 1 to 16000000", n)
 	}
 	if len(v.c.Links) > 0 {
 		v.fault("links", "not supported yet")

@@ -74,6 +74,7 @@ func run(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
 			DeleteWhenIdle: time.Duration(cfg.Defaults.DeleteWhenIdle), Deduplicate: cfg.Defaults.Deduplication,
 		},
 		Window: time.Duration(cfg.Durability.Window), MaxMessage: int(cfg.Limits.MaxPayload) + 1<<20,
+		Parked: engine.ParkedLimits{MaxDelay: time.Duration(cfg.Limits.Delay), Max: cfg.Limits.Parked},
 	})
 	if err != nil {
 		return err

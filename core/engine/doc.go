@@ -13,6 +13,9 @@
 //   - acknowledgements to producers leave before consumers are woken;
 //   - a failed append fails the log for good: later publishes are refused until a restart, none is retried;
 //   - metadata reserves offsets ahead of their use, so that one that was given to a lost message is never given again;
+//   - a parked message (delayed, or half of a transaction) is a record in its log's internal partition until one block takes
+//     it into its own partition and leaves a tombstone; it counts in no group's backlog until then, because no offset is
+//     known before, and Partition.Parked tells how many wait;
 //   - marks (Seq, time, next offsets, every few MiB) are how an offset or a time is found in any journal, and the only
 //     places where a journal is trimmed.
 //

@@ -19,6 +19,8 @@ type Metrics struct {
 
 	GroupDropped *prometheus.CounterVec // reason; messages that groups lost to a TTL or a bound of their backlog
 
+	GivenUp prometheus.Counter // half messages that nobody decided about
+
 	commitSeconds prometheus.Histogram
 	commitBytes   prometheus.Counter
 	commitCount   prometheus.Counter
@@ -42,6 +44,8 @@ func newMetrics(e *Engine, reg prometheus.Registerer) *Metrics {
 			Name: "isthmus_dropped_total", Help: "Messages that a consumer asked for and did not get."}, []string{"protocol", "reason"}),
 		GroupDropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "isthmus_group_dropped_total", Help: "Messages that groups lost unacknowledged, by a TTL or a bound of their backlog."}, []string{"reason"}),
+		GivenUp: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "isthmus_half_given_up_total", Help: "Half messages that were dropped because their producers never decided."}),
 		commitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "isthmus_commit_seconds", Help: "Time to make one block durable.",
 			Buckets: prometheus.ExponentialBuckets(50e-6, 2, 16)}),
@@ -72,7 +76,7 @@ func newMetrics(e *Engine, reg prometheus.Registerer) *Metrics {
 					}
 					return 0
 				}),
-			&lagCollector{eng: e})
+			&lagCollector{eng: e}, &parkedCollector{eng: e}, m.GivenUp)
 	}
 	return m
 }

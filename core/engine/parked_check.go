@@ -87,6 +87,7 @@ func (k *parking) giveUp(m *ParkedMessage, now int64) error {
 	}
 	k.log.eng.cfg.Log.Warn("half message is given up", "topic", m.Partition.topic.name.String(), "parked", int64(m.ID),
 		"checks", m.Checks, "age", time.Duration(now-m.Entry.Commit)*time.Millisecond)
+	k.log.eng.metrics.GivenUp.Inc()
 	k.flying.Add(1)
 	if err := k.bury(off, &m.record); err != nil {
 		k.flying.Add(-1)
