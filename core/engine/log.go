@@ -36,6 +36,7 @@ type log struct {
 	last     int64 // commit time of the last block, unix ms
 	extents  []journal.Extent
 	saved    meta.JournalRecord // as recovery found it
+	thinning thinning           // the warden's
 	views    views
 	reserve  reserve
 	scanner  scanner

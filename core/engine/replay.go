@@ -170,8 +170,8 @@ func (l *log) restoreViews(ctx context.Context, checkpoints map[string]meta.Chec
 		if err := l.restoreView(s, rec); err != nil {
 			s.reset()
 			s.at, s.files = 0, nil
-			if first > 1 {
-				errs = append(errs, fmt.Errorf("journal %s begins with block %d, so view %s cannot be made again: %w: %w",
+			if t, ok := l.journal.(journal.Thinner); first > 1 || ok && t.Thinned() {
+				errs = append(errs, fmt.Errorf("journal %s begins with block %d or was thinned, so view %s cannot be made again: %w: %w",
 					l.name, first, s.kind(), journal.ErrDamaged, err))
 				continue
 			}

@@ -8,7 +8,7 @@ import (
 	"isthmus/core/meta"
 )
 
-// trim lets every journal forget what nobody needs any more.
+// trim lets every journal forget what nobody needs any more: from the front, and then out of the middle.
 func (e *Engine) trim(ctx context.Context) {
 	for _, l := range e.allLogs() {
 		if l.volatile {
@@ -16,6 +16,10 @@ func (e *Engine) trim(ctx context.Context) {
 		}
 		if err := l.trim(ctx); err != nil {
 			e.cfg.Log.Error("journal not trimmed", "journal", l.name, "err", err)
+			continue
+		}
+		if err := l.thin(ctx); err != nil && ctx.Err() == nil {
+			e.cfg.Log.Error("journal not thinned", "journal", l.name, "err", err)
 		}
 	}
 }

@@ -68,6 +68,9 @@ type Thinner interface {
 	// and time of a block stay, and offsets; a block that holds nothing any more is not yielded by Read. Like Trim it
 	// may keep more: whatever it was not worth rewriting for. Readers under way see the old blocks or the new ones.
 	Thin(ctx context.Context, from, before Seq, keep Keep) (freed int64, err error)
+
+	// Thinned tells whether that ever took anything out of what is left.
+	Thinned() bool
 }
 
 // Keep tells what of an extent is still held: it appends to dst the runs of whole entries, cut out of x.Data, in their

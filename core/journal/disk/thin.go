@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"isthmus/core/journal"
 )
@@ -31,6 +32,13 @@ func (j *Journal) Thin(ctx context.Context, from, before journal.Seq, keep journ
 		err = fmt.Errorf("thin journal %s: %w", j.name, err)
 	}
 	return t.freed, err
+}
+
+// Thinned implements journal.Thinner.
+func (j *Journal) Thinned() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.ContainsFunc(j.mu.segments, func(s *segment) bool { return s.thin })
 }
 
 // exclusive waits until nobody drops or replaces segments, and lets nobody else, nor the end of the handle, until released.

@@ -159,7 +159,7 @@ func Thin(t *testing.T, s journal.Store, reopen func() journal.Store, settle fun
 	}
 	_, _, before, _ := j.Bounds(ctx)
 	all := func(uint32, core.Offset) bool { return true }
-	if freed := thin(1, n+1, all); freed != 0 {
+	if freed := thin(1, n+1, all); freed != 0 || j.(journal.Thinner).Thinned() {
 		t.Fatalf("%d bytes freed of what is held", freed)
 	}
 	WantCells(t, j, n, all)
@@ -180,6 +180,9 @@ func Thin(t *testing.T, s journal.Store, reopen func() journal.Store, settle fun
 	FillCells(t, j, n+1, n+5)
 	j.Close()
 	j = Open(t, reopen(), "thin", 3, n+5)
+	if !j.(journal.Thinner).Thinned() {
+		t.Fatal("thinned, and nobody knows")
+	}
 	WantCells(t, j, n+5, few)
 	thin(1, n+6, func(uint32, core.Offset) bool { return false })
 	FillCells(t, j, n+6, n+10)

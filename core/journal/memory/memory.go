@@ -25,11 +25,12 @@ type Store struct {
 
 // log is the data of one journal, guarded by Store.mu. Blocks are immutable.
 type log struct {
-	first  journal.Seq
-	blocks [][]byte
-	bytes  int64
-	epoch  uint64
-	owner  *handle
+	first   journal.Seq
+	blocks  [][]byte
+	bytes   int64
+	thinned journal.Seq // the last block that was, 0: none
+	epoch   uint64
+	owner   *handle
 }
 
 func (l *log) next() journal.Seq { return l.first + journal.Seq(len(l.blocks)) }
@@ -211,6 +212,13 @@ func (h *handle) Thin(ctx context.Context, from, before journal.Seq, keep journa
 	}
 }
 
+// Thinned implements journal.Thinner.
+func (h *handle) Thinned() bool {
+	h.store.mu.Lock()
+	defer h.store.mu.Unlock()
+	return h.log.first <= h.log.thinned
+}
+
 func (h *handle) replace(seq journal.Seq, block []byte, saved int64) (freed int64) {
 	h.store.mu.Lock()
 	defer h.store.mu.Unlock()
@@ -219,6 +227,7 @@ func (h *handle) replace(seq journal.Seq, block []byte, saved int64) (freed int6
 		return 0
 	}
 	l.blocks[seq-l.first] = block
+	l.thinned = max(l.thinned, seq)
 	l.bytes -= saved
 	return saved
 }

@@ -1,0 +1,127 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"isthmus/core"
+	"isthmus/core/engine"
+	"isthmus/core/engine/enginetest"
+)
+
+func thinBed(t testing.TB) *enginetest.Bed {
+	return enginetest.New(t, func(c *engine.Config) {
+		c.MarkBytes, c.ViewBytes, c.TailBytes, c.SaveEvery = 8<<10, 16<<10, 16<<10, time.Second
+	})
+}
+
+// bytesHeld stops the engine and tells what the journals of auto-created topics hold, and from which block on.
+func bytesHeld(t testing.TB, bed *enginetest.Bed) (bytes, first int64) {
+	t.Helper()
+	bed.Stop(t)
+	j, err := bed.Journals.Open(context.Background(), "small-0", 1, 0)
+	for epoch := uint64(2); err != nil; epoch++ { // no higher than the engine's own: it comes back
+		j, err = bed.Journals.Open(context.Background(), "small-0", epoch, 0)
+	}
+	defer j.Close()
+	from, next, n, err := j.Bounds(context.Background())
+	if err != nil || next == 1 {
+		t.Fatalf("next block %d, %v", next, err)
+	}
+	return n, int64(from)
+}
+
+// One message that nobody acknowledged holds itself, and not all that came after it.
+func TestOneHoleHoldsLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, hole = 300, 5
+		bed := thinBed(t)
+		topic := bed.Topic(t, "event", 1)
+		g := begin(t, topic, "g", engine.Earliest)
+		c, in := join(t, g, "c", core.Shared, 1000)
+		p := newPublisher(bed.Engine)
+		for i := range n {
+			if p.publish(t, topic.Partition(0), "k", kilo(i)); i%20 == 19 {
+				time.Sleep(time.Second)
+			}
+		}
+		for range n {
+			if d := receive(t, in.got, "delivery"); d.Entry.Base != hole {
+				c.Ack(0, core.Range{From: d.Entry.Base, To: d.Entry.End()})
+			}
+		}
+		time.Sleep(20 * time.Minute)
+		bytes, first := bytesHeld(t, bed)
+		if bytes > n*1000/3 || first != 1 {
+			t.Errorf("%d bytes are held, from block %d", bytes, first)
+		}
+		bed.Start(t)
+		topic = bed.Topic(t, "event", 1)
+		if n := backlogOf(t, topic, "g"); n != 1 {
+			t.Errorf("backlog %d", n)
+		}
+		p = newPublisher(bed.Engine)
+		p.publish(t, topic.Partition(0), "k", kilo(n))
+		c, in = join(t, begin(t, topic, "g", engine.Latest), "c", core.Shared, 1000)
+		for _, want := range []int{hole, n} {
+			d := receive(t, in.got, "delivery")
+			if got := body(t, bed.Engine, d); got != kilo(want) || d.Entry.Base != core.Offset(want) {
+				t.Fatalf("offset %d: %.10s, want %d", d.Entry.Base, got, want)
+			}
+			c.Ack(0, core.Range{From: d.Entry.Base, To: d.Entry.End()})
+		}
+		time.Sleep(20 * time.Minute)
+		if n := backlogOf(t, topic, "g"); n != 0 {
+			t.Errorf("backlog %d at last", n)
+		}
+		early := begin(t, topic, "early", engine.Earliest) // sees what is left, whole and in order
+		_, in = join(t, early, "e", core.Exclusive, 1000)
+		last := core.Offset(-1)
+		for last < n {
+			d := receive(t, in.got, "delivery")
+			if d.Entry.Base <= last || body(t, bed.Engine, d) != kilo(int(d.Entry.Base)) {
+				t.Fatalf("offset %d after %d", d.Entry.Base, last)
+			}
+			last = d.Entry.Base
+		}
+		bed.Stop(t)
+	})
+}
+
+// A message for much later waits in its own bytes, across a restart, and comes in time.
+func TestOneFarDelayHoldsLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 300
+		bed := thinBed(t)
+		topic := bed.Topic(t, "event", 1)
+		g := begin(t, topic, "g", engine.Earliest)
+		c, in := join(t, g, "c", core.Shared, 1000)
+		p := newPublisher(bed.Engine)
+		due := bed.Engine.In(2 * time.Hour)
+		p.parkAt(t, topic.Partition(0), "far", due)
+		for i := range n {
+			if p.publish(t, topic.Partition(0), "k", kilo(i)); i%20 == 19 {
+				time.Sleep(time.Second)
+			}
+		}
+		for range n {
+			d := receive(t, in.got, "delivery")
+			c.Ack(0, core.Range{From: d.Entry.Base, To: d.Entry.End()})
+		}
+		time.Sleep(30 * time.Minute)
+		if bytes, _ := bytesHeld(t, bed); bytes > n*1000/3 {
+			t.Errorf("%d bytes are held", bytes)
+		}
+		bed.Start(t)
+		topic = bed.Topic(t, "event", 1)
+		_, in = join(t, begin(t, topic, "g", engine.Latest), "c", core.Shared, 1000)
+		time.Sleep(2 * time.Hour)
+		if d := receive(t, in.got, "delivery"); !strings.HasPrefix(body(t, bed.Engine, d), "far") {
+			t.Fatalf("%s", body(t, bed.Engine, d))
+		}
+		bed.Stop(t)
+	})
+}
