@@ -150,8 +150,11 @@ func (l *crashLog) readWhole(w *crashWorld, p *engine.Partition, file string) (t
 			}
 			next, last = es[i].End(), es[i].SeqLow
 		}
-		if len(es) == 0 {
+		if len(es) == 0 && !l.thinned(next, end) {
 			return false, fmt.Errorf("nothing at offset %d", next)
+		}
+		if len(es) == 0 {
+			break
 		}
 	}
 	return false, nil
