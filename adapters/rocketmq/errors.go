@@ -10,17 +10,17 @@ import (
 
 // Failures that only this protocol has a word for.
 var (
-	errUnknownRequest      = errors.New("not supported")
-	errSystemTopic         = errors.New("the topic is closed to clients")
-	errBadSubscription     = errors.New("parse the consumer's subscription failed")
-	errNoSubscription      = errors.New("the consumer's subscription not exist")
-	errSQL                 = errors.New("the broker does not support consumer to filter message by SQL92")
-	errIllegalMessage      = errors.New("the message is illegal")
-	errNothingCommitted    = errors.New("not found, maybe this group consumer boot first")
-	errNoConsumers         = errors.New("no consumer for this group")
-	errSendBackUnsupported = errors.New("messages cannot be sent back yet, consume again later")
-	errIllegalOperation    = errors.New("illegal operation")
-	errHeldPulls           = errors.New("too many pulls are held for this connection")
+	errUnknownRequest   = errors.New("not supported")
+	errSystemTopic      = errors.New("the topic is closed to clients")
+	errBadSubscription  = errors.New("parse the consumer's subscription failed")
+	errNoSubscription   = errors.New("the consumer's subscription not exist")
+	errSQL              = errors.New("the broker does not support consumer to filter message by SQL92")
+	errIllegalMessage   = errors.New("the message is illegal")
+	errNothingCommitted = errors.New("not found, maybe this group consumer boot first")
+	errNoConsumers      = errors.New("no consumer for this group")
+	errNoMessage        = errors.New("no message")
+	errIllegalOperation = errors.New("illegal operation")
+	errHeldPulls        = errors.New("too many pulls are held for this connection")
 )
 
 // codes is the one place where a failure meets a response code. The first row that matches counts.
@@ -38,7 +38,7 @@ var codes = []struct {
 	{errIllegalMessage, wire.MessageIllegal},
 	{errNothingCommitted, wire.QueryNotFound},
 	{errNoConsumers, wire.SystemError},
-	{errSendBackUnsupported, wire.SystemError},
+	{errNoMessage, wire.SystemError},
 	{errHeldPulls, wire.SystemBusy},
 	{errIllegalOperation, wire.IllegalOperation},
 	{engine.ErrNotParked, wire.SystemError},

@@ -301,14 +301,6 @@ func TestMembersAfterRestart(t *testing.T) {
 	}
 }
 
-// Spec: RocketMQ RequestCode.CONSUMER_SEND_MSG_BACK=36
-func TestSendBackIsRefused(t *testing.T) {
-	g := newGateway(t, nil)
-	if r := g.dial(t).call(wire.SystemError, wire.SendMessageBack, nil, "group", "g", "offset", "0", "delayLevel", "0"); r.remark == "" {
-		t.Error("no remark")
-	}
-}
-
 func declared(t *testing.T, g *gateway, name, alias string, queues int32) *engine.Topic {
 	t.Helper()
 	n, err := core.ParseTopicName(name, "public", "default")

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,24 +90,46 @@ type parkedWorld struct {
 	seen   map[string]core.Offset  // by partition, how far it was read
 	since  int64                   // the node is up since
 	wrong  error
+
+	checks struct {
+		sync.Mutex
+		made []check
+	}
 }
 
 func (w *parkedWorld) up() {
 	w.since = w.bed.Engine.In(0)
 	w.pub = newPublisher(w.bed.Engine)
 	w.bed.Engine.OnCheck(core.FormatNeutral, func(m *engine.ParkedMessage) bool {
-		k := w.known[uint64(m.Entry.SeqLow)]
-		switch now := time.Now().UnixMilli(); {
-		case k == nil || !k.half || k.gone || k.there > 0:
-			w.wrong = fmt.Errorf("asked about %+v", k)
-		case now < k.check:
-			w.wrong = fmt.Errorf("asked %d ms early about %+v", k.check-now, k)
-		default:
-			k.asked++
-			k.check = now + 30_000
-		}
+		w.checks.Lock()
+		defer w.checks.Unlock()
+		w.checks.made = append(w.checks.made, check{uint64(m.Entry.SeqLow), time.Now().UnixMilli()})
 		return true
 	})
+}
+
+// check is a question about a half message.
+type check struct {
+	token uint64
+	at    int64
+}
+
+// asked notes the questions, before any decision that came after them.
+func (w *parkedWorld) asked() {
+	w.checks.Lock()
+	defer w.checks.Unlock()
+	for _, c := range w.checks.made {
+		switch k := w.known[c.token]; {
+		case k == nil || !k.half || k.gone || k.there > 0:
+			w.wrong = fmt.Errorf("asked about %+v", k)
+		case c.at < k.check:
+			w.wrong = fmt.Errorf("asked %d ms early about %+v", k.check-c.at, k)
+		default:
+			k.asked++
+			k.check = c.at + 30_000
+		}
+	}
+	w.checks.made = nil
 }
 
 func (w *parkedWorld) play(script []step) error {
@@ -236,6 +259,7 @@ func (w *parkedWorld) remove() {
 
 // receipts notes what became durable.
 func (w *parkedWorld) receipts() {
+	w.asked()
 	for len(w.pub.receipts) > 0 {
 		r := <-w.pub.receipts
 		if r.Err != nil {

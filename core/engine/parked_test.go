@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -239,9 +241,9 @@ func TestI7_WhatBecameDueWhileTheNodeWasDown(t *testing.T) {
 
 // The wall clock is set back: nothing is early. It is set forward: what is due by it is released within a second or so.
 func TestI7_JumpsOfTheWallClock(t *testing.T) {
-	var shift time.Duration
+	var shift atomic.Int64
 	var bed *enginetest.Bed
-	now := func() time.Time { return time.Now().Add(shift) }
+	now := func() time.Time { return time.Now().Add(time.Duration(shift.Load())) }
 	synctest.Test(t, func(t *testing.T) {
 		bed = enginetest.New(t, func(c *engine.Config) { c.Now = now })
 		defer bed.Stop(t)
@@ -250,13 +252,13 @@ func TestI7_JumpsOfTheWallClock(t *testing.T) {
 		due := bed.Engine.In(10 * time.Second)
 		p.parkAt(t, part, "a", due)
 		synctest.Wait()
-		shift = -time.Hour
+		shift.Store(int64(-time.Hour))
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		if len(entries(t, part)) > 0 {
 			t.Fatal("released before its time by the wall clock")
 		}
-		shift = time.Hour
+		shift.Store(int64(time.Hour))
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
 		es := entries(t, part)
@@ -327,11 +329,15 @@ func TestS3_30_HalfMessages(t *testing.T) {
 func TestS3_30_SilentProducersAreAsked(t *testing.T) {
 	inBubble(t, func(c *engine.Config) { c.Parked.MaxChecks, c.Parked.MaxHalfAge = 3, time.Hour }, func(t *testing.T, bed *enginetest.Bed) {
 		var asked []string
-		heard := true
+		var heard atomic.Bool
+		heard.Store(true)
+		var mu sync.Mutex // guards asked
 		ask := func() {
 			bed.Engine.OnCheck(core.FormatNeutral, func(m *engine.ParkedMessage) bool {
+				mu.Lock()
+				defer mu.Unlock()
 				asked = append(asked, fmt.Sprintf("%s %d at %v", bodiesOf(t, []core.Entry{m.Entry})[0], m.Checks, time.Since(time.UnixMilli(m.Entry.Commit)).Truncate(time.Second)))
-				return heard
+				return heard.Load()
 			})
 		}
 		ask()
@@ -340,6 +346,8 @@ func TestS3_30_SilentProducersAreAsked(t *testing.T) {
 		expect := func(want ...string) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if fmt.Sprint(asked) != fmt.Sprint(want) {
 				t.Fatalf("asked %q, want %q", asked, want)
 			}
@@ -349,7 +357,7 @@ func TestS3_30_SilentProducersAreAsked(t *testing.T) {
 		expect()
 		time.Sleep(31 * time.Second)
 		expect("h 0 at 6s", "h 1 at 36s")
-		heard = false
+		heard.Store(false)
 		bed.Stop(t)
 		time.Sleep(time.Minute)
 		bed.Start(t)
@@ -357,7 +365,7 @@ func TestS3_30_SilentProducersAreAsked(t *testing.T) {
 		ask()
 		time.Sleep(61 * time.Second)
 		expect("h 2 at 2m6s", "h 2 at 2m36s") // the first was due at start, before there was anybody
-		heard = true
+		heard.Store(true)
 		time.Sleep(30 * time.Second)
 		expect("h 2 at 3m6s")
 		time.Sleep(27 * time.Second)
@@ -369,7 +377,7 @@ func TestS3_30_SilentProducersAreAsked(t *testing.T) {
 		if _, err := bed.Engine.Parked(id); !errors.Is(err, engine.ErrNotParked) {
 			t.Fatalf("after its last check: %v", err)
 		}
-		heard = false
+		heard.Store(false)
 		part = bed.Topic(t, "event", 0).Partition(0)
 		id = newPublisher(bed.Engine).half(t, part, "h", engine.HalfMessage{Check: bed.Engine.In(6 * time.Second)})
 		time.Sleep(time.Hour)

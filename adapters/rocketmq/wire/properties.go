@@ -31,6 +31,8 @@ const (
 	PropProducerGroup  = "PGROUP"
 	PropImmunity       = "CHECK_IMMUNITY_TIME_IN_SECONDS"
 	PropCheckTimes     = "TRANSACTION_CHECK_TIMES"
+	PropRetryTopic     = "RETRY_TOPIC"
+	PropOriginID       = "ORIGIN_MESSAGE_ID"
 	PropPopCk          = "POP_CK"
 )
 
