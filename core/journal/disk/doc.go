@@ -29,5 +29,8 @@
 // renamed over the first of them, it makes the others leftovers, which Open removes after a crash. Every
 // kept block costs its record, an empty one nothing.
 //
-// Not supported: repairing damage, a lock against other processes, Windows.
+// Inspect and Repair (fsck*.go) are for folders that nobody has open: a repaired segment is a thinned one, without the
+// blocks that were broken.
+//
+// Not supported: a lock against other processes (the owner of the data folder has one), Windows.
 package disk
