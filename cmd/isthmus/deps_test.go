@@ -32,6 +32,7 @@ var rules = []rule{
 	{"isthmus/core/journal/...", []string{"isthmus/core", "isthmus/core/journal"}, nil, "a tenant knows the seam, not the engine or another tenant"},
 	{"isthmus/core/meta", []string{"isthmus/core"}, []string{"net", "os"}, "a seam: it knows none of its tenants"},
 	{"isthmus/core/meta/...", []string{"isthmus/core", "isthmus/core/meta"}, nil, "a tenant knows the seam, not the engine or another tenant"},
+	{"isthmus/core/fsck", []string{"isthmus/core", "isthmus/core/journal", "isthmus/core/journal/disk", "isthmus/core/meta", "isthmus/core/meta/bolt"}, []string{"net"}, "a data folder as the default tenants lay it out"},
 	{"isthmus/core/engine", []string{"isthmus/core", "isthmus/core/dispatch", "isthmus/core/journal", "isthmus/core/meta", "isthmus/core/parked"}, []string{"net", "os"}, "the engine meets seams; which tenant it gets is decided in cmd"},
 	{"isthmus/core/engine/enginetest", []string{"isthmus/core/..."}, nil, "an engine in memory for other rooms' tests"},
 	{"isthmus/routing", []string{"isthmus/core"}, []string{"net", "os", "sync", "time", "context"}, "a pure table: no I/O, no goroutine, no clock"},

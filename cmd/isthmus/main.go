@@ -21,12 +21,13 @@ type cli struct {
 	Explain explainCommand   `cmd:"" help:"Show where one message would go."`
 	Topic   topicCommand     `cmd:"" help:"Look at the topics of a running gateway, and change them."`
 	Group   groupCommand     `cmd:"" help:"Look at the groups of a running gateway, and change them."`
+	Fsck    fsckCommand      `cmd:"" help:"Examine the data folder of a stopped gateway, and repair it."`
 	Version kong.VersionFlag `help:"Print the version."`
 }
 
 func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// execute runs one command: 0 done, 1 failed, 2 not understood. Errors go to stderr.
+// execute runs one command: 0 done, 1 failed, 2 not understood, or what an exitError says. Errors go to stderr.
 func execute(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -50,6 +51,9 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	}
 	if err := command.Run(); err != nil {
 		fmt.Fprintln(stderr, err)
+		if own := (exitError{}); errors.As(err, &own) {
+			return own.code
+		}
 		return 1
 	}
 	return 0
