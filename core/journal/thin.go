@@ -23,13 +23,13 @@ func (b Block) Thin(dst []byte, keep Keep) (block []byte, extents int, err error
 	return AppendBlock(dst, b.Epoch, b.Time, held...), len(held), nil
 }
 
-// covers checks that runs lie in x, one behind the other.
-func (x Extent) covers(runs []Extent) error {
-	at, room := x.First, len(x.Data)
+// covers checks that runs lie in e, one behind the other.
+func (e Extent) covers(runs []Extent) error {
+	at, room := e.First, len(e.Data)
 	for _, r := range runs {
-		if r.Partition != x.Partition || r.Count == 0 || r.First < at || r.Next() > x.Next() || len(r.Data) > room {
+		if r.Partition != e.Partition || r.Count == 0 || r.First < at || r.Next() > e.Next() || len(r.Data) > room {
 			return fmt.Errorf("thin: [%d, %d) of partition number %d does not lie in [%d, %d): %w",
-				r.First, r.Next(), r.Partition, x.First, x.Next(), core.ErrInvalid)
+				r.First, r.Next(), r.Partition, e.First, e.Next(), core.ErrInvalid)
 		}
 		at, room = r.Next(), room-len(r.Data)
 	}

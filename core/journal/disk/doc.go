@@ -1,7 +1,8 @@
 // Package disk is the default tenant of the durability seam. Append is one pwritev and one fdatasync
-// into a segment that is allocated and, where that pays, written before; three words: a segment is one file of the log, its generation tells its
-// records from stale bytes of the file's earlier life, the fence holds the highest epoch. Whoever
-// has the writer (writer.go) owns the end of the log; readers use pread and never wait for it.
+// into a segment that is allocated and, where that pays, written before; three words: a segment is one file
+// of the log, its generation tells its records from stale bytes of the file's earlier life, the fence holds
+// the highest epoch. Whoever has the writer (writer.go) owns the end of the log; readers use pread and never
+// wait for it.
 //
 //	DIR/<name, escaped>/   one directory per journal
 //	  fence                magic, epoch, CRC; written before an Open succeeds
