@@ -105,10 +105,11 @@ func bit(set []int64, i int64) bool {
 	return i/64 < int64(len(set)) && uint64(set[i/64])>>(i%64)&1 == 1
 }
 
-// ackThrough acknowledges everything up to and including one id. On a shared subscription that means nothing.
-// Spec: Pulsar CommandAck Cumulative: exactly one id; ignored on Shared and answered as success
+// ackThrough acknowledges everything up to and including one id. On subscriptions of many
+// consumers that means nothing.
+// Spec: Pulsar CommandAck Cumulative: exactly one id; ignored on Shared and Key_Shared, and answered as success
 func (c *consumer) ackThrough(ids []wire.MessageID) {
-	if len(ids) != 1 || c.mode == core.Shared {
+	if len(ids) != 1 || c.many() {
 		return
 	}
 	p := c.partitionOf(&ids[0])
@@ -173,6 +174,9 @@ func (c *consumer) entry(p *engine.Partition, id *wire.MessageID) (core.Range, b
 	if n > 0 {
 		return core.Range{From: base, To: base + int64(n)}, true
 	}
+	if c.mode == core.KeyShared { // it may be one message of a batch, whose others went elsewhere
+		return core.Range{From: base, To: base + 1}, true
+	}
 	r := c.read(p, base)
 	return r, r.From == base && r.Len() > 0
 }
@@ -223,7 +227,7 @@ func (s *session) redeliver(b []byte) error {
 	if q.HasEpoch {
 		c.epoch.Store(epochOf(true, q.Epoch))
 	}
-	if c.mode != core.Shared || len(q.IDs) == 0 {
+	if !c.many() || len(q.IDs) == 0 {
 		c.mu.Lock()
 		for i := range c.held {
 			c.held[i].clear()

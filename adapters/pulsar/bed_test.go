@@ -55,6 +55,7 @@ func newBed(t testing.TB, s setup) *bed {
 	t.Helper()
 	b := &bed{Bed: enginetest.New(t, func(c *engine.Config) {
 		c.Decoders = map[core.Format]core.Decoder{core.FormatPulsar: Decode}
+		c.Splitters = map[core.Format]engine.Splitter{core.FormatPulsar: Split}
 		c.Log = testLog(t)
 		if s.engine != nil {
 			s.engine(c)

@@ -351,14 +351,6 @@ func TestUnsubscribe(t *testing.T) {
 	}
 }
 
-func TestKeySharedIsRefused(t *testing.T) {
-	b := newBed(t, setup{})
-	c := b.client(t)
-	if _, err := c.Subscribe(stock.ConsumerOptions{Topic: "x", SubscriptionName: "s", Type: stock.KeyShared}); err == nil || !strings.Contains(err.Error(), "NotAllowedError") {
-		t.Errorf("key_shared: %v", err)
-	}
-}
-
 func TestStringSchema(t *testing.T) {
 	b := newBed(t, setup{})
 	c := b.client(t)

@@ -67,6 +67,9 @@ type consumer struct {
 	ended bool   // guarded by sess.mu: closed, maybe by others before the session knew of it
 }
 
+// many tells whether messages of one partition go to several consumers.
+func (c *consumer) many() bool { return c.mode == core.Shared || c.mode == core.KeyShared }
+
 func epochOf(has bool, v uint64) uint64 {
 	if !has {
 		return 0

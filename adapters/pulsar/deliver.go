@@ -94,7 +94,7 @@ func acked(rs []core.Range) (n int64) {
 func (c *consumer) appendDelivery(dst []byte, d *engine.Delivery) ([]byte, error) {
 	e := &d.Entry
 	m := wire.Message{ConsumerID: c.id, ID: idOf(d.Partition, e.Base, c.index)}
-	if c.mode == core.Shared { // Spec: Pulsar CommandMessage.redelivery_count: 0 on Exclusive and Failover, always
+	if c.many() { // Spec: Pulsar CommandMessage.redelivery_count: 0 on Exclusive and Failover, always
 		m.Redelivery = uint32(max(d.Attempt, 0))
 	}
 	if epoch := c.epoch.Load(); epoch > 0 { // Spec: Pulsar CommandMessage.consumer_epoch: of the last SUBSCRIBE or REDELIVER

@@ -13,6 +13,6 @@
 // Non-obvious: receipts leave in the order of sending, or the client drops the connection; a SEND after CLOSE_PRODUCER is
 // swallowed; LOOKUP errors are answered inside the response; only commands that every client knows are ever sent.
 //
-// Not supported: Key_Shared, exclusive producers, schema compatibility,
+// Not supported: exclusive producers, schema compatibility,
 // transactions, topic watchers, TLS. docs/pulsar.md has the whole table.
 package pulsar

@@ -5,6 +5,7 @@ import (
 
 	"isthmus/adapters/pulsar/wire"
 	"isthmus/core"
+	"isthmus/core/engine"
 )
 
 // What this protocol refuses in words that core does not have.
@@ -37,6 +38,8 @@ var table = []row{
 	{errNoSchema, wire.TopicNotFound, wire.TopicNotFound},
 
 	{errHold, wire.ProducerBlockedQuotaExceededError, wire.TooManyRequests},
+
+	{engine.ErrSlots, wire.ConsumerAssignError, wire.ConsumerAssignError},
 
 	{core.ErrInvalid, wire.InvalidTopicName, wire.InvalidTopicName},
 	{core.ErrUnsupported, wire.NotAllowedError, wire.NotAllowedError},

@@ -1,7 +1,6 @@
 package pulsar
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"isthmus/adapters/pulsar/wire"
@@ -62,27 +61,10 @@ func (s *session) scatter(p *producer, e *core.Entry, m *wire.Metadata, pl *wire
 // publishOne stores one message of a batch as an entry.
 func (s *session) publishOne(p *producer, batch *core.Entry, m *wire.Metadata, pl *wire.Payload, i int, token uint64) error {
 	x := &s.scattered[i]
-	e := *batch
-	e.Count, e.Key, e.OrderingKey, e.Flags = 1, x.key, x.single.OrderingKey, core.FlagSequenced
-	if x.single.HasKey {
-		e.Flags |= core.FlagHasKey
-	}
-	if x.single.NullValue {
-		e.Flags |= core.FlagNullBody
-	}
-	sequence := m.Sequence + uint64(i)
-	if x.single.HasSequence {
-		sequence = x.single.Sequence
-	}
-	e.SeqLow, e.SeqHigh = int64(sequence), int64(sequence)
-	var err error
-	s.data = append(s.data[:0], 0, 0, 0, 0, 0, 0, 0, 0) // checksum, size of the metadata
-	if s.data, err = x.single.AppendMetadata(s.data, pl.Metadata, sequence); err != nil {
+	e, err := unpacked(batch, m, pl, &x.single, int32(i), s.data)
+	if err != nil {
 		return fmt.Errorf("%w: %w", errMetadata, err)
 	}
-	binary.BigEndian.PutUint32(s.data[4:], uint32(len(s.data)-8))
-	s.data = append(s.data, x.single.Body...)
-	binary.BigEndian.PutUint32(s.data, wire.Checksum(s.data[4:]))
-	e.Data = s.data
+	s.data = e.Data
 	return p.store(x.at, &e, m, token)
 }

@@ -15,11 +15,12 @@ import (
 
 var modes = map[int32]core.Mode{
 	wire.SubExclusive: core.Exclusive, wire.SubShared: core.Shared, wire.SubFailover: core.Failover,
+	wire.SubKeyShared: core.KeyShared,
 }
 
 // SUBSCRIBE. A group is of the whole topic: the first partition that is subscribed places the cursors of all. Whoever is
 // in the way is probed before the client is told that the subscription is busy.
-// Deviates: Key_Shared is refused; read_compacted reads everything; schemas are not compared; the whole of a
+// Deviates: read_compacted reads everything; schemas are not compared; the whole of a
 // partitioned topic may be subscribed.
 // Spec: Pulsar CommandSubscribe → CommandSuccess
 func (s *session) subscribe(b []byte) error {
@@ -55,7 +56,7 @@ func (s *session) newConsumer(q *wire.Subscribe) (*consumer, error) {
 	}
 	mode, ok := modes[q.SubType]
 	if !ok {
-		return nil, fmt.Errorf("subscription type %d (3 is Key_Shared) is not served: %w", q.SubType, core.ErrUnsupported)
+		return nil, fmt.Errorf("subscription type %d: %w", q.SubType, core.ErrUnsupported)
 	}
 	if strings.TrimSpace(q.Subscription) == "" {
 		return nil, fmt.Errorf("empty subscription name: %w", errNotAllowed)
@@ -99,6 +100,9 @@ func (c *consumer) join(ctx context.Context, q *wire.Subscribe) error {
 	if c.index >= 0 {
 		m.Partitions = []int32{c.index}
 	}
+	if c.mode == core.KeyShared {
+		m.Keys, m.Slots = keysOf(&q.Keys)
+	}
 	for try := 0; ; try++ {
 		g, err := c.topic.BeginGroup(c.groupName(), start)
 		if err != nil {
@@ -117,6 +121,21 @@ func (c *consumer) join(ctx context.Context, q *wire.Subscribe) error {
 	}
 }
 
+// keysOf says how a Key_Shared subscription shares out its slots, and which ones a consumer wants for itself.
+// Spec: Pulsar KeySharedMeta: STICKY ranges lie in 0..65535, both ends included
+func keysOf(m *wire.KeySharedMeta) (engine.Keys, []engine.SlotRange) {
+	keys := engine.Keys{Split: engine.SplitRing, OutOfOrder: m.OutOfOrder}
+	if m.Mode != wire.KeySharedSticky {
+		return keys, nil
+	}
+	keys.Split = engine.SplitDeclared
+	var slots []engine.SlotRange
+	for _, r := range m.Ranges {
+		slots = append(slots, engine.SlotRange{From: uint32(r.Start), To: uint32(r.End)}) // a negative one is out of range
+	}
+	return keys, slots
+}
+
 // subscriptionError tells a bad subscription name from a bad topic name.
 func subscriptionError(err error) error {
 	if errors.Is(err, core.ErrInvalid) {
@@ -126,10 +145,10 @@ func subscriptionError(err error) error {
 }
 
 func (c *consumer) busyText(err error) error {
-	if !errors.Is(err, core.ErrBusy) {
+	if !errors.Is(err, core.ErrBusy) || errors.Is(err, engine.ErrSlots) {
 		return err
 	}
-	if c.group.Mode() != c.mode {
+	if c.group.Mode() != c.mode || c.mode == core.KeyShared {
 		return fmt.Errorf("Subscription is of different type: %w", err)
 	}
 	return fmt.Errorf("Exclusive consumer is already connected: %w", err)

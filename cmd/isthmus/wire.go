@@ -65,8 +65,9 @@ func run(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
 	}
 	eng, err := engine.Open(ctx, engine.Config{
 		Journals: journals, Meta: store, Log: log, Registerer: metrics,
-		Decoders: map[core.Format]core.Decoder{core.FormatPulsar: pulsar.Decode, core.FormatRocketMQ: rocketmq.Decode},
-		Storage:  storage(cfg),
+		Splitters: map[core.Format]engine.Splitter{core.FormatPulsar: pulsar.Split},
+		Decoders:  map[core.Format]core.Decoder{core.FormatPulsar: pulsar.Decode, core.FormatRocketMQ: rocketmq.Decode},
+		Storage:   storage(cfg),
 		Defaults: engine.Defaults{
 			Tenant: cfg.Defaults.Tenant, Namespace: cfg.Defaults.Namespace, AutoCreate: cfg.Defaults.AutoCreate,
 			Partitions: cfg.Defaults.Partitions, RocketMQQueues: cfg.Defaults.RocketMQQueues,

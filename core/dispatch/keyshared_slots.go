@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -19,12 +20,34 @@ const (
 	Declared              // each member says which slots are its own
 )
 
+func (s Split) String() string {
+	switch s {
+	case Halves:
+		return "halves"
+	case Declared:
+		return "declared"
+	default:
+		return "ring"
+	}
+}
+
 // Keys says how a key_shared group treats keys. It is one for all members.
 // Spec: Pulsar KeySharedMeta
 type Keys struct {
 	Split      Split
 	OutOfOrder bool // a slot's new owner does not wait until the old one has acknowledged
 }
+
+func (k Keys) String() string {
+	if k.OutOfOrder {
+		return k.Split.String() + ", in any order"
+	}
+	return k.Split.String()
+}
+
+// ErrSlots says that what a member declares is empty, makes no sense, or overlaps what another one has; it comes with
+// core.ErrInvalid or core.ErrBusy.
+var ErrSlots = errors.New("slots cannot be declared")
 
 // SlotRange is slots From to To, both included.
 type SlotRange struct{ From, To uint32 }
@@ -194,12 +217,12 @@ const maxRanges = 4096
 
 func (d *declared) add(m *keyMember) error {
 	if len(m.Slots) == 0 || len(m.Slots) > maxRanges {
-		return fmt.Errorf("%d slot ranges of %q, from 1 to %d may be declared: %w", len(m.Slots), m.Name, maxRanges, core.ErrInvalid)
+		return fmt.Errorf("%d slot ranges of %q, from 1 to %d may be declared: %w: %w", len(m.Slots), m.Name, maxRanges, ErrSlots, core.ErrInvalid)
 	}
 	all := slices.Clone(d.ranges)
 	for _, s := range m.Slots {
 		if s.From > s.To || s.To >= core.KeySlots {
-			return fmt.Errorf("slots %d to %d of %q: %w", s.From, s.To, m.Name, core.ErrInvalid)
+			return fmt.Errorf("slots %d to %d of %q: %w: %w", s.From, s.To, m.Name, ErrSlots, core.ErrInvalid)
 		}
 		all = append(all, ownRange{s, m})
 	}
@@ -213,7 +236,7 @@ func (d *declared) add(m *keyMember) error {
 		if a.m == b.m {
 			err = core.ErrInvalid
 		}
-		return fmt.Errorf("slots %d to %d of %q overlap %d to %d of %q: %w", b.From, b.To, b.m.Name, a.From, a.To, a.m.Name, err)
+		return fmt.Errorf("slots %d to %d of %q overlap %d to %d of %q: %w: %w", b.From, b.To, b.m.Name, a.From, a.To, a.m.Name, ErrSlots, err)
 	}
 	d.ranges = all
 	return nil

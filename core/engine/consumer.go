@@ -22,6 +22,8 @@ type Member struct {
 	Partitions []int32                // nil: all of the topic
 	Filter     func(*core.Entry) bool // nil: all; what it refuses is acknowledged for the group. Called by runners
 	AckTimeout time.Duration          // shared: what it holds unacknowledged for so long goes to others; 0: never
+	Keys       Keys                   // key_shared: how keys are shared out, one for all members
+	Slots      []SlotRange            // key_shared with SplitDeclared: its own
 	Sink       Sink
 }
 
@@ -151,9 +153,15 @@ func (g *Group) admit(m Member) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.mu.consumers) > 0 && g.mu.mode != m.Mode {
-		return fmt.Errorf("group %s of %s is %v, not %v: %w", g.name, g.topic.name, g.mu.mode, m.Mode, core.ErrBusy)
+	if len(g.mu.consumers) > 0 {
+		if g.mu.mode != m.Mode {
+			return fmt.Errorf("group %s of %s is %v, not %v: %w", g.name, g.topic.name, g.mu.mode, m.Mode, core.ErrBusy)
+		}
+		if err := sameKeys(&m, g.mu.keys); err != nil {
+			return fmt.Errorf("group %s of %s: %w", g.name, g.topic.name, err)
+		}
 	}
+	g.mu.keys = m.Keys
 	if g.mu.mode != m.Mode {
 		g.mu.mode = m.Mode
 		g.roster.touch()

@@ -34,6 +34,7 @@ type Config struct {
 	Journals      journal.Store
 	Meta          meta.Store
 	Decoders      map[core.Format]core.Decoder // FormatNeutral is known
+	Splitters     map[core.Format]Splitter     // of formats that have batches
 	Defaults      Defaults
 	Slots         int              // journals per set; default 1
 	Window        time.Duration    // how long open-loop traffic waits for company; default 1 ms

@@ -49,6 +49,7 @@ type Group struct {
 	mu struct { // leaf
 		sync.Mutex
 		mode      core.Mode
+		keys      Keys // of key_shared members
 		consumers []*Consumer
 	}
 	roster roster
@@ -85,6 +86,12 @@ func (g *Group) Mode() core.Mode {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.mu.mode
+}
+
+func (g *Group) keys() Keys {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.mu.keys
 }
 
 // Consumers returns the connected consumers in order of joining.

@@ -36,13 +36,19 @@ type runnerPart struct {
 	gp      *groupPart
 	state   dispatch.State
 	unwatch func()
-	fresh   []core.Entry // what this turn has read; in order
+	fresh   []core.Entry // what this turn has read, as it was added; in order
 	lost    []core.Range // assigned this turn and not there any more
 	missed  []missed     // assigned and not readable, to be assigned again
 	changed bool         // the cursor, since the last snapshot
 	copied  time.Time
 	failed  error // of reading; logged once
 	wake    int64 // unix ms: when the state has something due; 0: never
+
+	// key_shared
+	pieces      []core.Entry // becomes fresh
+	cutting     []core.Entry // scratch of cut
+	again       core.Entry   // the last entry that was taken apart again, and its messages
+	againPieces []core.Entry
 }
 
 // seat is a consumer in a runner.
@@ -85,7 +91,7 @@ func (r *runner) adopt(gp *groupPart, mode core.Mode) error {
 	t := r.group.topic
 	at := dispatch.Placement{
 		Partition: gp.p.index, Partitioned: t.partitioned, Topic: t.name.String(), Turn: &r.whose,
-		Grace: t.eng.cfg.FailoverGrace.Milliseconds(),
+		Grace: t.eng.cfg.FailoverGrace.Milliseconds(), Keys: r.group.keys(),
 	}
 	s, err := dispatch.New(mode, at, gp.mu.cursor.Clone())
 	if err != nil {
@@ -234,7 +240,7 @@ func (rp *runnerPart) apply(in input) {
 // consumer is what the states know of the one who sits here.
 func (s *seat) consumer() dispatch.Consumer {
 	m := &s.c.member
-	return dispatch.Consumer{ID: s.c.id, Name: m.Name, Priority: m.Priority, Account: &s.account, Timeout: m.AckTimeout.Milliseconds()}
+	return dispatch.Consumer{ID: s.c.id, Name: m.Name, Priority: m.Priority, Account: &s.account, Timeout: m.AckTimeout.Milliseconds(), Slots: m.Slots}
 }
 
 func (r *runner) join(s *seat) error {

@@ -149,7 +149,7 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 		return false
 	}
 	rp.failed = nil
-	dead := r.group.dead(r.now)
+	dead, byKey := r.group.dead(r.now), r.group.Mode() == core.KeyShared
 	for i := range es {
 		e := &es[i]
 		if at := rp.state.Next(); e.Base > at { // offsets that were given and lost
@@ -159,7 +159,15 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 			rp.state.Skip(core.Range{From: max(e.Base, next), To: e.End()})
 			continue
 		}
-		rp.state.Add(dispatch.Entry{Base: e.Base, Count: e.Count})
+		if byKey {
+			r.addByKey(rp, e)
+		} else {
+			rp.state.Add(dispatch.Entry{Base: e.Base, Count: e.Count})
+		}
+	}
+	if byKey {
+		clear(es)
+		rp.fresh, rp.pieces = rp.pieces, es[:0]
 	}
 	return len(es) > 0
 }
@@ -169,8 +177,10 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 func (r *runner) again(ctx context.Context, rp *runnerPart, s *seat, a *dispatch.Assignment) (core.Entry, bool) {
 	span := core.Range{From: a.Entry.Base, To: a.Entry.Base + core.Offset(a.Entry.Count)}
 	es, err := rp.gp.p.Read(ctx, span.From, 1, 1)
-	if err == nil && len(es) > 0 && es[0].Base == span.From {
-		return es[0], true
+	if err == nil && len(es) > 0 {
+		if e, ok := r.piece(rp, es[0], span); ok {
+			return e, true
+		}
 	}
 	if err == nil { // taken out of the middle: what follows is another entry
 		err = core.ErrOffsetOutOfRange

@@ -18,8 +18,40 @@ type Subscribe struct {
 	Earliest         int32 // initialPosition: 0 latest, 1 earliest
 	ForceCreation    bool
 	RollbackSeconds  uint64
+	HasKeys          bool
+	Keys             KeySharedMeta
 	HasConsumerEpoch bool
 	ConsumerEpoch    uint64
+}
+
+// KeySharedMeta says how a Key_Shared subscription shares out its hash slots.
+type KeySharedMeta struct {
+	Mode       int32 // KeySharedAutoSplit or KeySharedSticky
+	Ranges     []IntRange
+	OutOfOrder bool
+}
+
+// The modes of KeySharedMeta.
+const (
+	KeySharedAutoSplit int32 = iota
+	KeySharedSticky
+)
+
+func (c *KeySharedMeta) fields(f *fields) {
+	f.reqInt(1, &c.Mode)
+	f.each(3, len(c.Ranges), func(i int) Command { return &c.Ranges[i] }, func() Command {
+		c.Ranges = append(c.Ranges, IntRange{})
+		return &c.Ranges[len(c.Ranges)-1]
+	})
+	f.bool(4, &c.OutOfOrder, false)
+}
+
+// IntRange is from Start to End, both included.
+type IntRange struct{ Start, End int32 }
+
+func (c *IntRange) fields(f *fields) {
+	f.reqInt(1, &c.Start)
+	f.reqInt(2, &c.End)
 }
 
 // NewSubscribe returns a Subscribe with the defaults of the protocol.
@@ -42,6 +74,7 @@ func (c *Subscribe) fields(f *fields) {
 	f.int(13, &c.Earliest, 0)
 	f.bool(15, &c.ForceCreation, true)
 	f.optUint(16, &c.RollbackSeconds)
+	f.nested(17, &c.Keys, &c.HasKeys)
 	f.hasUint(19, &c.ConsumerEpoch, &c.HasConsumerEpoch)
 }
 

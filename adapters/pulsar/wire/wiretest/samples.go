@@ -98,7 +98,7 @@ func Samples() []Sample {
 			&wire.TxnReply{RequestID: 1, Code: 22, HasCode: true, Message: "none"},
 			func() wire.Command { return &wire.TxnReply{} }),
 		cold(wire.TypeSubscribe,
-			&wire.Subscribe{Topic: "t", Subscription: "s", SubType: 2, ConsumerID: 3, RequestID: 4, ConsumerName: "n", Priority: 5, Durable: false, HasStart: true, Start: anID, ReadCompacted: true, HasSchema: true, Schema: wire.Schema{Name: "s", Data: []byte("d"), Type: 1}, Earliest: 1, ForceCreation: false, RollbackSeconds: 7, HasConsumerEpoch: true, ConsumerEpoch: 8},
+			&wire.Subscribe{Topic: "t", Subscription: "s", SubType: 2, ConsumerID: 3, RequestID: 4, ConsumerName: "n", Priority: 5, Durable: false, HasStart: true, Start: anID, ReadCompacted: true, HasSchema: true, Schema: wire.Schema{Name: "s", Data: []byte("d"), Type: 1}, Earliest: 1, ForceCreation: false, RollbackSeconds: 7, HasKeys: true, Keys: wire.KeySharedMeta{Mode: 1, Ranges: []wire.IntRange{{Start: 0, End: 9}, {Start: 10, End: 65535}}, OutOfOrder: true}, HasConsumerEpoch: true, ConsumerEpoch: 8},
 			func() wire.Command { s := wire.NewSubscribe(); return &s }),
 		cold(wire.TypeUnsubscribe,
 			&wire.Unsubscribe{ConsumerID: 1, RequestID: 2, Force: true},
