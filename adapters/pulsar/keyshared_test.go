@@ -353,7 +353,7 @@ func mixedBatches(t *testing.T, compression stock.CompressionType) {
 	}
 }
 
-// Spec: Pulsar KeySharedMeta STICKY: no ranges, a range from high to low, or one that is taken: ConsumerAssignError
+// No ranges, a range from high to low, or one that is taken: ConsumerAssignError.
 func TestStickyRangesAreChecked(t *testing.T) {
 	b := newBed(t, setup{})
 	r := dial(t, b)

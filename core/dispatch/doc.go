@@ -19,6 +19,6 @@
 // Time is an argument: a State knows it from Expire, and says in Ready.Wake when something will be due: the end of what a
 // member may hold (Consumer.Timeout, Hold), a delayed nack, the grace of a failover hand-over.
 //
-// Not supported: key_shared (core.ErrUnsupported); keeping the chunks of one message at one consumer in shared mode; taking
+// Not supported: keeping the chunks of one message at one consumer in shared modes; taking
 // back by time what an exclusive or failover consumer holds.
 package dispatch

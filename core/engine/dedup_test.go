@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"github.com/prometheus/client_golang/prometheus"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -294,5 +295,28 @@ func TestDeduplicationByDefault(t *testing.T) {
 	bed.Start(t)
 	if bed.Topic(t, "event", 2).Deduplicates() {
 		t.Fatal("still on")
+	}
+}
+
+// What is published counts once, what is sent again as a duplicate.
+func TestPublishesAndDuplicatesAreCounted(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	bed := dedupBed(t, func(c *engine.Config) { c.Registerer = reg })
+	p, part := newPublisher(bed.Engine), bed.Topic(t, "event", 0).Partition(0)
+	for _, seq := range []int64{1, 2, 2, 3} {
+		p.send(t, part, sequenced("p", 0, seq))
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			got[f.GetName()] += m.GetCounter().GetValue()
+		}
+	}
+	if got["isthmus_publishes_total"] != 3 || got["isthmus_duplicates_total"] != 1 {
+		t.Errorf("%v publishes, %v duplicates", got["isthmus_publishes_total"], got["isthmus_duplicates_total"])
 	}
 }

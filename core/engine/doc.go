@@ -19,5 +19,5 @@
 //   - marks (Seq, time, next offsets, every few MiB) are how an offset or a time is found in any journal, and the only
 //     places where a journal is trimmed.
 //
-// Not supported yet: key_shared groups.
+// Not supported: retries and dead letters in the group, groups with members of several modes.
 package engine

@@ -71,13 +71,11 @@ func (pr *Producer) Publish(p *Partition, e *core.Entry, token uint64) error {
 	}
 	a := pr.appender(p.log)
 	duplicate, err := a.append(p, e, token, size, nil)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("append to %s: %w", p.topic.name, err)
-	case duplicate:
+	}
+	if duplicate {
 		pr.dropped.Add(float64(e.Count))
-	default:
-		pr.published.Add(float64(e.Count))
 	}
 	return nil
 }
