@@ -32,7 +32,10 @@ func (e *Engine) CheckViews() error {
 func (l *log) shadow() (*log, error) {
 	s := newLog(l.eng, l.name, l.epoch, l.journal)
 	for n, p := range l.tail.parts {
-		q := &Partition{topic: p.topic, index: p.index, number: n, log: s, extent: -1}
+		q := &Partition{topic: p.topic, index: p.index, number: n, log: s, extent: -1, internal: p.internal}
+		if p.internal {
+			s.parking.Store(bareParking(q))
+		}
 		if p.dedup != nil {
 			q.dedup = newDedup(p.dedup.since, p.dedup.begun)
 		}
@@ -50,6 +53,7 @@ func (l *log) shadow() (*log, error) {
 			return nil, err
 		}
 	}
+	s.unpark(func(target uint32) bool { return s.part(target) == nil })
 	return s, nil
 }
 

@@ -37,8 +37,13 @@ func (k *parking) check(ctx context.Context, now int64) (n int, err error) {
 		return 0, nil
 	}
 	for _, it := range items {
-		if err := k.checkOne(it, now); err != nil {
+		err := k.checkOne(it, now)
+		if broken := k.log.failure(); err != nil && broken != nil {
 			return n, err
+		}
+		if err != nil { // that one has to wait, the others do not
+			k.log.eng.cfg.Log.Error("half message cannot be checked", "journal", k.log.name, "offset", it.Offset(), "err", err)
+			k.postpone(it.Offset(), now+k.log.eng.cfg.Parked.CheckEvery.Milliseconds())
 		}
 		n++
 	}

@@ -56,6 +56,9 @@ func TestI7_ModelOfParkedMessages(t *testing.T) {
 			if err == nil {
 				err = w.nothingIsLeft()
 			}
+			if err == nil {
+				err = w.bed.Engine.CheckViews()
+			}
 			w.bed.Kill()
 		})
 		if err != nil {
@@ -137,6 +140,11 @@ func (w *parkedWorld) play(script []step) error {
 		w.step(s)
 		if err := w.settle(); err != nil {
 			return fmt.Errorf("step %d %v: %w", i, s, err)
+		}
+		if i%7 == 0 {
+			if err := w.bed.Engine.CheckViews(); err != nil {
+				return fmt.Errorf("step %d %v: %w", i, s, err)
+			}
 		}
 	}
 	return nil

@@ -156,10 +156,17 @@ func (k *parking) releaseAll(ctx context.Context, items []parked.Item, bytes int
 func (k *parking) releaseOne(it parked.Item, b body) error {
 	off := it.Offset()
 	m := ParkedMessage{ID: parkedID(k.part.number, off)}
-	err := error(ErrNotParked)
-	if b.end > 0 {
-		err = m.parse(k, k.reading.arena[b.start:b.end:b.end], b.commit)
+	data, commit := k.reading.arena[b.start:b.end:b.end], b.commit
+	if b.end == 0 { // look again, alone: what follows cannot be undone
+		es, err := k.part.Read(k.log.eng.tasks.ctx, off, 1, 1)
+		if err != nil {
+			return fmt.Errorf("read what is due: %w", err)
+		}
+		if len(es) > 0 && es[0].Base == off {
+			data, commit = es[0].Data, es[0].Commit
+		}
 	}
+	err := m.parse(k, data, commit)
 	if err != nil {
 		k.log.eng.cfg.Log.Error("a parked message is lost", "journal", k.log.name, "parked", int64(m.ID), "err", err)
 		m.record = parked.Record{Kind: parked.Delay, Due: it.Due}

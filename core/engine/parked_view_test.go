@@ -16,10 +16,16 @@ import (
 // bareView is the view of a log that is nothing else.
 func bareView() (*parkedView, *parking) {
 	l := new(log)
-	k := &parking{log: l, part: &Partition{log: l, internal: true}, kick: make(chan struct{}, 1)}
-	k.mu.index, k.mu.settled = parked.New(), map[core.Offset]struct{}{}
+	k := bareParking(&Partition{log: l, internal: true})
 	l.parking.Store(k)
 	return &parkedView{log: l}, k
+}
+
+// bareParking is one that nobody runs.
+func bareParking(p *Partition) *parking {
+	k := &parking{log: p.log, part: p, kick: make(chan struct{}, 1)}
+	k.mu.index, k.mu.settled = parked.New(), map[core.Offset]struct{}{}
+	return k
 }
 
 // contents are the messages of an index: times by offset.

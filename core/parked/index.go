@@ -2,6 +2,7 @@ package parked
 
 import (
 	"maps"
+	"slices"
 
 	"isthmus/core"
 )
@@ -11,6 +12,7 @@ type HalfState struct {
 	Target uint32
 	Check  int64  // unix ms, when to ask its producer
 	Checks uint32 // how often it was asked
+	next   int64  // Check, or when it was postponed to
 }
 
 // Index is what is parked in one log. One owner calls it.
@@ -34,27 +36,23 @@ func (x *Index) Apply(off core.Offset, r *Record) {
 		x.delays.insert(item(r.Due, off, r.Target))
 		x.counts[r.Target]++
 	case Half:
-		x.addHalf(off, HalfState{Target: r.Target, Check: r.Check})
+		x.halves[off] = HalfState{Target: r.Target, Check: r.Check, next: r.Check}
+		x.checks.insert(item(r.Check, off, r.Target))
+		x.counts[r.Target]++
 	case Done:
 		x.done(r.Of, r.Due)
 	case Checked:
 		if h, ok := x.halves[r.Of]; ok {
-			h.Checks = r.Checks
+			h.Check, h.Checks = r.Check, r.Checks
 			x.move(r.Of, h, r.Check)
 		}
 	}
 }
 
-func (x *Index) addHalf(off core.Offset, h HalfState) {
-	x.checks.insert(item(h.Check, off, h.Target))
-	x.halves[off] = h
-	x.counts[h.Target]++
-}
-
 func (x *Index) done(off core.Offset, due int64) {
 	if h, ok := x.halves[off]; ok {
 		delete(x.halves, off)
-		x.checks.remove(h.Check, off)
+		x.checks.remove(h.next, off)
 		x.gone(h.Target)
 	} else if it, ok := x.delays.remove(due, off); ok {
 		x.gone(it.Target())
@@ -67,17 +65,17 @@ func (x *Index) gone(target uint32) {
 	}
 }
 
-func (x *Index) move(off core.Offset, h HalfState, check int64) {
-	x.checks.remove(h.Check, off)
-	h.Check = check
-	x.checks.insert(item(check, off, h.Target))
+func (x *Index) move(off core.Offset, h HalfState, next int64) {
+	x.checks.remove(h.next, off)
+	h.next = next
+	x.checks.insert(item(next, off, h.Target))
 	x.halves[off] = h
 }
 
-// Postpone moves the next check of a half message. It is not in the journal: a rebuilt index asks earlier.
-func (x *Index) Postpone(off core.Offset, check int64) {
+// Postpone moves the next check of a half message. It is in no journal and no snapshot: a rebuilt index asks earlier.
+func (x *Index) Postpone(off core.Offset, next int64) {
 	if h, ok := x.halves[off]; ok {
-		x.move(off, h, check)
+		x.move(off, h, next)
 	}
 }
 
@@ -164,7 +162,8 @@ func (s *Snapshot) Each(f func(core.Offset, *Record) error) error {
 			}
 		}
 	}
-	for off, h := range s.halves {
+	for _, off := range slices.Sorted(maps.Keys(s.halves)) {
+		h := s.halves[off]
 		err := f(off, &Record{Kind: Half, Target: h.Target, Check: h.Check})
 		if err == nil && h.Checks > 0 {
 			err = f(0, &Record{Kind: Checked, Of: off, Check: h.Check, Checks: h.Checks})

@@ -101,7 +101,7 @@ func compare(t *rapid.T, x *Index, model map[core.Offset]modelItem) {
 		kind := 0
 		if m.half {
 			kind = 1
-			if h, ok := x.Half(off); !ok || h != (HalfState{m.target, m.at, m.checks}) {
+			if h, ok := x.Half(off); !ok || h != (HalfState{m.target, m.at, m.checks, m.at}) {
 				t.Fatalf("half %d: %+v, want %+v", off, h, m)
 			}
 		} else if !x.Delayed(m.at, off) || x.Delayed(m.at+1, off) {
