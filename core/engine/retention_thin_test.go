@@ -125,3 +125,55 @@ func TestOneFarDelayHoldsLittle(t *testing.T) {
 		bed.Stop(t)
 	})
 }
+
+// A partition of which the newest messages were thinned away is read to its end, and a group that begins there waits for
+// what comes.
+func TestThinnedAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, hole = 50, 3
+		bed := thinBed(t)
+		topic := bed.Topic(t, "event", 2)
+		g := begin(t, topic, "g", engine.Earliest)
+		c, in := join(t, g, "c", core.Shared, 1000)
+		p := newPublisher(bed.Engine)
+		for i := range 8 * n {
+			p.publish(t, topic.Partition(int32(min(i/n, 1))), "k", kilo(i))
+		}
+		for range 8 * n {
+			if d := receive(t, in.got, "delivery"); d.Entry.Base != hole || d.Partition.Index() != 0 {
+				c.Ack(d.Partition.Index(), core.Range{From: d.Entry.Base, To: d.Entry.End()})
+			}
+		}
+		time.Sleep(20 * time.Minute)
+		if bytes, _ := bytesHeld(t, bed); bytes > 8*n*1000/2 {
+			t.Errorf("%d bytes are held", bytes)
+		}
+		bed.Start(t)
+		topic = bed.Topic(t, "event", 2)
+		part := topic.Partition(0)
+		es, err := part.Read(t.Context(), 0, 1000, 1<<20)
+		if err != nil || len(es) != 1 || es[0].Base != hole {
+			t.Fatalf("%d entries from the first, %v", len(es), err)
+		}
+		if es, err = part.Read(t.Context(), hole+1, 1000, 1<<20); err != nil || len(es) != 0 {
+			t.Fatalf("%d entries behind the hole, %v", len(es), err)
+		}
+		_, in = join(t, begin(t, topic, "early", engine.Earliest), "e", core.Exclusive, 1000)
+		p = newPublisher(bed.Engine)
+		next := func() engine.Delivery { // of that partition
+			for {
+				if d := receive(t, in.got, "delivery"); d.Partition == part {
+					return d
+				}
+			}
+		}
+		if d := next(); d.Entry.Base != hole {
+			t.Fatalf("offset %d", d.Entry.Base)
+		}
+		p.publish(t, part, "k", kilo(n))
+		if d := next(); d.Entry.Base != n || body(t, bed.Engine, d) != kilo(n) {
+			t.Fatalf("offset %d", d.Entry.Base)
+		}
+		bed.Stop(t)
+	})
+}
