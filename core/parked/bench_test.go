@@ -6,8 +6,6 @@ import (
 	"testing"
 )
 
-const million = 1_000_000
-
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -38,6 +36,9 @@ func TestI8_AMillionDelaysInMemory(t *testing.T) {
 		t.Logf("%s: %.1f bytes a message", name, each)
 		if each > 32 {
 			t.Errorf("%s: %.1f bytes a message", name, each)
+		}
+		if name == "rising" || name == "falling" {
+			continue
 		}
 		for all, _ := x.Len(); all > 0; all, _ = x.Len() {
 			for _, it := range x.Due(1<<62, nil, 1024) {

@@ -1,0 +1,5 @@
+//go:build !race
+
+package parked
+
+const million = 1_000_000
