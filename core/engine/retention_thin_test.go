@@ -177,3 +177,41 @@ func TestThinnedAtTheEnd(t *testing.T) {
 		bed.Stop(t)
 	})
 }
+
+// A thinned journal begins with block 1 and is not whole: a view that has lost its checkpoint must not be made of it.
+func TestAThinnedJournalIsNotWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 200
+		bed := thinBed(t)
+		topic := bed.Topic(t, "event", 1)
+		g := begin(t, topic, "g", engine.Earliest)
+		c, in := join(t, g, "c", core.Shared, 1000)
+		p := newPublisher(bed.Engine)
+		p.parkAt(t, topic.Partition(0), "far", bed.Engine.In(5*time.Hour))
+		for i := range n {
+			p.publish(t, topic.Partition(0), "k", kilo(i))
+		}
+		for range n {
+			d := receive(t, in.got, "delivery")
+			c.Ack(0, core.Range{From: d.Entry.Base, To: d.Entry.End()})
+		}
+		time.Sleep(20 * time.Minute)
+		if bytes, first := bytesHeld(t, bed); bytes > n*1000/2 || first != 1 {
+			t.Fatalf("%d bytes are held, from block %d", bytes, first)
+		}
+		names, err := bed.Journals.ListCheckpoints("small-0")
+		if err != nil || len(names) == 0 {
+			t.Fatalf("checkpoints %v, %v", names, err)
+		}
+		for _, name := range names {
+			if err := bed.Journals.RemoveCheckpoint("small-0", name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		bed.Start(t)
+		if damaged := bed.Engine.Damaged(); len(damaged) != 1 {
+			t.Fatalf("out of service: %v", damaged)
+		}
+		bed.Stop(t)
+	})
+}
