@@ -105,3 +105,25 @@ func liveHeap() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapInuse
 }
+
+// BenchmarkLate has single messages become due on an idle node and tells how long after its time each is readable: the
+// wait for the clock's millisecond, one commit with its fsync, and the machine's noise.
+func BenchmarkLate(b *testing.B) {
+	d := newDiskBed(b, nil)
+	part := d.topic(1).Partition(0)
+	p := d.engine.NewProducer("bench", func([]engine.Receipt) {})
+	var late []time.Duration
+	for b.Loop() {
+		_, end := part.Bounds()
+		there := make(chan time.Time, 1)
+		part.Await(end, func() { there <- time.Now() })
+		due := d.engine.In(30 * time.Millisecond)
+		if err := p.PublishAt(part, message("k", "x"), due, 0); err != nil {
+			b.Fatal(err)
+		}
+		late = append(late, (<-there).Sub(time.UnixMilli(due)))
+	}
+	b.ReportMetric(micros(quantile(late, 0.5)), "p50-µs")
+	b.ReportMetric(micros(quantile(late, 0.99)), "p99-µs")
+	b.ReportMetric(0, "ns/op")
+}

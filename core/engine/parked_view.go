@@ -36,6 +36,7 @@ func (v *parkedView) apply(p *Partition, seq journal.Seq, e *core.Entry) error {
 		k.mu.reserved[1] = max(0, k.mu.reserved[1]-1)
 	case parked.Done:
 		delete(k.mu.settled, r.Of)
+	case parked.Checked:
 	}
 	k.mu.index.Apply(e.Base, &r)
 	k.mu.news.add(seq, e.Base, &r)

@@ -145,6 +145,7 @@ func TestRecords(t *testing.T) {
 			r.Entry = rapid.SliceOfN(rapid.Byte(), 1, 40).Draw(t, "entry")
 		}
 		switch r.Kind {
+		case Delay:
 		case Half:
 			r.Wait, r.Check = ms.Draw(t, "wait"), ms.Draw(t, "check")
 		case Done:
