@@ -129,6 +129,13 @@ func (x *Index) Floor() (off core.Offset, ok bool) {
 
 // Drop forgets what is parked for partitions that are gone, and tells how many messages that was.
 func (x *Index) Drop(gone func(target uint32) bool) (n int) {
+	any := false
+	for target := range x.counts {
+		any = any || gone(target)
+	}
+	if !any {
+		return 0 // without a look at every message
+	}
 	keep := func(it Item) bool { return !gone(it.Target()) }
 	n = x.delays.filter(keep) + x.checks.filter(keep)
 	for off, h := range x.halves {
