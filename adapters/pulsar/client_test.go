@@ -387,3 +387,27 @@ func (b *bed) declare(t testing.TB, name string, partitions int32) {
 		t.Fatal(err)
 	}
 }
+
+// The group itself gives up on a message, whatever its clients do, and any client finds it in the dead-letter topic.
+func TestDeadLettersOfTheGroup(t *testing.T) {
+	b := newBed(t, setup{})
+	c := b.client(t)
+	k := consumerOf(t, c, stock.ConsumerOptions{Topic: "work", Type: stock.Shared, NackRedeliveryDelay: 20 * time.Millisecond})
+	g, err := b.group(t, "work", "sub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.SetRetry(engine.Retry{MaxAttempts: 2}); err != nil {
+		t.Fatal(err)
+	}
+	sendMessage(t, producerOf(t, c, stock.ProducerOptions{Topic: "work"}), &stock.ProducerMessage{Payload: []byte("poison"), Key: "k", Properties: map[string]string{"a": "b"}})
+	for range 2 {
+		k.Nack(receive(t, k))
+	}
+	dead := consumerOf(t, c, stock.ConsumerOptions{Topic: "work-sub-DLQ", SubscriptionInitialPosition: stock.SubscriptionPositionEarliest})
+	if m := expect(t, dead, "poison")[0]; m.Key() != "k" || m.Properties()["a"] != "b" {
+		t.Errorf("key %q, properties %v", m.Key(), m.Properties())
+	}
+	expectNothing(t, k)
+	eventually(t, "it is acknowledged", func() bool { return b.mark(t, "work", "sub", 0) == 1 })
+}

@@ -13,7 +13,7 @@ type Config struct {
 	Listeners  ordered[ListenerConfig] `yaml:"listeners"`
 	Defaults   DefaultsConfig          `yaml:"defaults"`
 	Topics     ordered[TopicConfig]    `yaml:"topics"`
-	Groups     ordered[[]string]       `yaml:"groups"`
+	Groups     ordered[[]GroupConfig]  `yaml:"groups"`
 	Mappings   []MappingConfig         `yaml:"mappings"`
 	Unmatched  UnmatchedConfig         `yaml:"unmatched"`
 	Durability DurabilityConfig        `yaml:"durability"`

@@ -128,25 +128,6 @@ func (v *validator) topics() {
 	}
 }
 
-func (v *validator) groups() {
-	for _, topic := range v.c.Groups.Keys {
-		path := "groups[" + topic + "]"
-		if n, ok := v.topicName(path, topic); ok {
-			v.known(path, n)
-			if n.NonPersistent {
-				v.fault(path, "groups of a non-persistent topic live as long as their consumers")
-			}
-		}
-		seen := map[string]bool{}
-		for i, g := range v.c.Groups.Values[topic] {
-			if g == "" || seen[g] {
-				v.fault(fmt.Sprintf("%s[%d]", path, i), "%q: empty or duplicate", g)
-			}
-			seen[g] = true
-		}
-	}
-}
-
 // known refuses a topic that nobody declares and no client could create.
 func (v *validator) known(path string, n core.TopicName) {
 	if _, ok := v.c.topic(n); !ok && !v.c.Defaults.AutoCreate {

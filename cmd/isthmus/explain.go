@@ -143,7 +143,7 @@ func (p *printer) topic(cfg *Config, n core.TopicName, key []byte, hasKey bool) 
 	}
 	for _, name := range cfg.Groups.Keys {
 		if cfg.topicName(name) == n {
-			p.row("groups", strings.Join(cfg.Groups.Values[name], ", "))
+			p.row("groups", strings.Join(groupNames(cfg.Groups.Values[name]), ", "))
 		}
 	}
 	p.policy(&t)

@@ -186,7 +186,7 @@ func (r *readiness) check() error {
 // declare creates what the configuration names: topics with journals of their own, and groups that exist before their
 // first consumer.
 func declare(cfg *Config, eng *engine.Engine) error {
-	groups := map[core.TopicName][]string{}
+	groups := map[core.TopicName][]GroupConfig{}
 	var names []core.TopicName
 	for _, key := range cfg.Topics.Keys {
 		names = append(names, cfg.topicName(key))
@@ -203,15 +203,18 @@ func declare(cfg *Config, eng *engine.Engine) error {
 		if !declared {
 			t.inherit(n.String(), &cfg.Defaults)
 		}
-		_, err := eng.DeclareTopic(n, engine.TopicSpec{
+		topic, err := eng.DeclareTopic(n, engine.TopicSpec{
 			Partitions: t.Partitions, ByKey: t.Placement == "key", Names: t.Names,
-			Policy: policy(t.Retention, t.TTL, t.Backlog), Deduplicate: *t.Deduplication, Groups: groups[n],
+			Policy: policy(t.Retention, t.TTL, t.Backlog), Deduplicate: *t.Deduplication, Groups: groupNames(groups[n]),
 		})
 		if errors.Is(err, journal.ErrDamaged) {
 			continue // the engine has said so; the other topics go on
 		}
 		if err != nil {
 			return fmt.Errorf("declare %s: %w", n, err)
+		}
+		if err := cfg.declareRetries(topic, groups[n]); err != nil {
+			return err
 		}
 	}
 	return nil

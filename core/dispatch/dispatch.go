@@ -108,7 +108,19 @@ type Placement struct {
 	Turn        *Turn  // shared mode: whose turn it is, over all States of one runner; nil: each State for itself
 	Keys        Keys   // key_shared mode
 	Limits      Limits
-	Grace       int64 // failover: ms for late acks of a connected predecessor, before its unacknowledged tail goes to the next
+	Backoff     []int64 // shared modes: ms before the first redelivery that a nack asks for without saying when, the second and so on
+	Grace       int64   // failover: ms for late acks of a connected predecessor, before its unacknowledged tail goes to the next
+}
+
+// backoff is from when on an entry is redelivered that was nacked after so many attempts; 0: now.
+func (p *Placement) backoff(now int64, attempt int32) int64 {
+	if len(p.Backoff) == 0 {
+		return 0
+	}
+	if d := p.Backoff[min(int(attempt), len(p.Backoff)-1)]; d > 0 {
+		return now + d
+	}
+	return 0
 }
 
 // Turn remembers who was served last, so that a group's round robin is fair over all its partitions.

@@ -16,6 +16,7 @@ import (
 // Spec: Pulsar PersistentStickyKeyDispatcherMultipleConsumers; PIP-379
 type keyShared struct {
 	feed
+	place    Placement
 	limits   Limits
 	anyOrder bool
 	split    splitter
@@ -38,7 +39,7 @@ type keyMember struct {
 
 func newKeyShared(p Placement, cur core.Cursor) *keyShared {
 	return &keyShared{
-		feed: newFeed(cur), limits: p.Limits, anyOrder: p.Keys.OutOfOrder, split: newSplitter(p.Keys.Split),
+		feed: newFeed(cur), place: p, limits: p.Limits, anyOrder: p.Keys.OutOfOrder, split: newSplitter(p.Keys.Split),
 		byID: map[ConsumerID]*keyMember{},
 	}
 }
@@ -74,7 +75,7 @@ func (k *keyShared) Leave(id ConsumerID) {
 		k.rewind()
 		return
 	}
-	k.release(m, 0)
+	k.release(m)
 	k.assign()
 }
 
@@ -214,13 +215,21 @@ func (k *keyShared) shrink(at int32, left int64) {
 // With a delay it counts as id's until then, so that its slot moves to nobody else.
 // Spec: Pulsar CommandRedeliverUnacknowledgedMessages: only what is pending at this consumer, redelivery_count + 1
 func (k *keyShared) Nack(id ConsumerID, base core.Offset, at int64) {
-	switch n := k.heldBy(id, base); {
-	case n == 0:
-	case at > k.now:
-		k.alarm(n, at)
-	default:
-		k.put(n, 1)
+	if n := k.heldBy(id, base); n != 0 {
+		k.ask(n, at)
 	}
+}
+
+// ask takes a node back from its owner: now, or at its time.
+func (k *keyShared) ask(n int32, at int64) {
+	if at <= k.now {
+		at = k.place.backoff(k.now, k.slots.nodes[n].attempt)
+	}
+	if at > k.now {
+		k.alarm(n, at)
+		return
+	}
+	k.put(n, 1)
 }
 
 func (k *keyShared) Hold(id ConsumerID, base core.Offset, until int64) {
@@ -278,16 +287,22 @@ func (k *keyShared) Expire(now int64) {
 }
 
 func (k *keyShared) NackAll(id ConsumerID) {
-	if m := k.byID[id]; m != nil {
-		k.release(m, 1)
+	m := k.byID[id]
+	if m == nil {
+		return
+	}
+	for i := k.known.head; i < len(k.known.items) && m.pending > 0; i++ {
+		if at := k.known.items[i].node; at != 0 && k.slots.nodes[at].owner == m {
+			k.ask(at, 0)
+		}
 	}
 }
 
-// release puts all that m holds up for redelivery.
-func (k *keyShared) release(m *keyMember, raise int32) {
+// release puts all that m holds up for redelivery, for no fault of its own.
+func (k *keyShared) release(m *keyMember) {
 	for i := k.known.head; i < len(k.known.items) && m.pending > 0; i++ {
 		if at := k.known.items[i].node; at != 0 && k.slots.nodes[at].owner == m {
-			k.put(at, raise)
+			k.put(at, 0)
 		}
 	}
 }

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write what the scripts in testdata yiel
 // engine: it reads the log where a State wants it, and hands out until nothing moves. Offsets are written 3, 3..5 (both
 // included), and p1/3 on a partitioned topic; [3..5] is one entry with three messages.
 //
-//	group MODE [partitions=N] [topic=T] [limit-consumer=N] [limit-group=N] [limit-holes=N] [limit-ahead=N] [grace=D]
+//	group MODE [partitions=N] [topic=T] [limit-consumer=N] [limit-group=N] [limit-holes=N] [limit-ahead=N] [grace=D] [backoff=D,D]
 //	      [split=ring|halves|declared] [any-order=yes]
 //	publish [pK/]N | publish [pK/]batch=N    append N messages, or one entry of N messages; [key=K]
 //	publish keys=K,K,...                     append a message for each key; printed as key@offset
@@ -119,6 +119,11 @@ func newWorld(t *testing.T, words []string) *world {
 		Consumer: int64(number(o["limit-consumer"])), Group: int64(number(o["limit-group"])), Holes: number(o["limit-holes"]),
 		Ahead: int64(number(o["limit-ahead"])),
 	}}
+	if o["backoff"] != "" {
+		for d := range strings.SplitSeq(o["backoff"], ",") {
+			w.place.Backoff = append(w.place.Backoff, millis(d))
+		}
+	}
 	w.place.Keys = Keys{map[string]Split{"halves": Halves, "declared": Declared}[o["split"]], o["any-order"] == "yes"}
 	for mode := core.Exclusive; mode <= core.KeyShared; mode++ {
 		if mode.String() == words[0] {

@@ -7,6 +7,7 @@ import "isthmus/core"
 // Spec: Pulsar PersistentDispatcherMultipleConsumers
 type shared struct {
 	feed
+	place   Placement
 	limits  Limits
 	members ranks
 	held    table
@@ -14,7 +15,7 @@ type shared struct {
 }
 
 func newShared(p Placement, cur core.Cursor) *shared {
-	return &shared{feed: newFeed(cur), limits: p.Limits, members: newRanks(p)}
+	return &shared{feed: newFeed(cur), place: p, limits: p.Limits, members: newRanks(p)}
 }
 
 func (s *shared) Join(c Consumer) error {
@@ -94,7 +95,7 @@ func (s *shared) settle(r core.Range) {
 func (s *shared) Nack(id ConsumerID, base core.Offset, at int64) {
 	if h := s.heldBy(id, base); h != nil {
 		if at <= s.now {
-			at = 0
+			at = s.place.backoff(s.now, h.attempt)
 		}
 		s.put(h, 1, at)
 	}
@@ -138,7 +139,11 @@ func (s *shared) NackAll(id ConsumerID) {
 func (s *shared) release(m *member, raise int32) {
 	for i := s.held.head; i < len(s.held.items) && m.pending > 0; i++ {
 		if h := &s.held.items[i]; h.owner == m {
-			s.put(h, raise, 0)
+			at := int64(0)
+			if raise > 0 {
+				at = s.place.backoff(s.now, h.attempt)
+			}
+			s.put(h, raise, at)
 		}
 	}
 }

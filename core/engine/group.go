@@ -50,6 +50,7 @@ type Group struct {
 		sync.Mutex
 		mode      core.Mode
 		keys      Keys // of key_shared members
+		retry     Retry
 		consumers []*Consumer
 	}
 	roster roster

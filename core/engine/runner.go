@@ -30,6 +30,8 @@ type runner struct {
 	whose  dispatch.Turn // shared mode: whose turn it is, over all partitions
 	turn   int           // which partition is first in a round; -1: end
 	now    int64         // unix ms, as the states were told last
+	most   int32         // attempts; 0: without end
+	dead   deadLetters
 }
 
 type runnerPart struct {
@@ -91,7 +93,7 @@ func (r *runner) adopt(gp *groupPart, mode core.Mode) error {
 	t := r.group.topic
 	at := dispatch.Placement{
 		Partition: gp.p.index, Partitioned: t.partitioned, Topic: t.name.String(), Turn: &r.whose,
-		Grace: t.eng.cfg.FailoverGrace.Milliseconds(), Keys: r.group.keys(),
+		Grace: t.eng.cfg.FailoverGrace.Milliseconds(), Keys: r.group.keys(), Backoff: backoffOf(r.group.retry()),
 	}
 	s, err := dispatch.New(mode, at, gp.mu.cursor.Clone())
 	if err != nil {
@@ -142,6 +144,7 @@ func (r *runner) run(ctx context.Context) {
 		}
 		r.expire()
 		r.retry()
+		r.settleDeadLetters()
 		r.drain()
 		for r.turn >= 0 && r.round(ctx) {
 			r.drain()

@@ -24,6 +24,7 @@ const retryEvery = time.Second
 
 // round gives every partition one turn and hands over what was assigned; true when there may be more to do.
 func (r *runner) round(ctx context.Context) (more bool) {
+	r.most = r.group.retry().MaxAttempts
 	for _, s := range r.order {
 		s.account.Permits += s.c.credit.Swap(0)
 	}
@@ -117,6 +118,10 @@ func (r *runner) assign(ctx context.Context, rp *runnerPart, a *dispatch.Assignm
 	} else if e, ok = r.again(ctx, rp, s, a); !ok {
 		return
 	}
+	if r.most > 0 && a.Attempt >= r.most {
+		r.bury(rp, s, a, e)
+		return
+	}
 	s.out = append(s.out, Delivery{Partition: rp.gp.p, Entry: e, Attempt: a.Attempt, Acked: a.Acked})
 	s.count += int(e.Count)
 }
@@ -155,8 +160,13 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 		if at := rp.state.Next(); e.Base > at { // offsets that were given and lost
 			rp.state.Skip(core.Range{From: at, To: e.Base})
 		}
-		if e.Expiry != 0 && e.Expiry <= r.now || e.Commit <= dead || r.filter != nil && !r.filter(e) {
-			rp.state.Skip(core.Range{From: max(e.Base, next), To: e.End()})
+		gone := e.Expiry != 0 && e.Expiry <= r.now || e.Commit <= dead
+		if gone || r.filter != nil && !r.filter(e) {
+			span := core.Range{From: max(e.Base, next), To: e.End()}
+			rp.state.Skip(span)
+			if !gone {
+				r.log.eng.metrics.filtered.Add(float64(span.Len()))
+			}
 			continue
 		}
 		if byKey {

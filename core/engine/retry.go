@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"isthmus/core"
+	"isthmus/core/dispatch"
+)
+
+// Retry says how often a group of many consumers gets a message, and what becomes of it then. Attempts count nacks and
+// timeouts, whatever protocol they come by; they are forgotten when the group's last consumer leaves.
+type Retry struct {
+	MaxAttempts int32           // deliveries of one message before it is a dead letter; 0: without end
+	Backoff     []time.Duration // before the second delivery, the third and so on; the last stands for all later ones
+	DeadLetter  core.TopicName  // zero: named after topic and group, as Pulsar clients do it
+}
+
+// Spec: Pulsar DeadLetterPolicy: {topic}-{subscription}-DLQ
+const deadLetterSuffix = "-DLQ"
+
+// deadLetterTopic is where a group's dead letters go.
+func (g *Group) deadLetterTopic() core.TopicName {
+	if n := g.retry().DeadLetter; n != (core.TopicName{}) {
+		return n
+	}
+	n := g.topic.name
+	n.NonPersistent = false
+	n.Name += "-" + g.name + deadLetterSuffix
+	return n
+}
+
+// SetRetry changes the group's retries. Bounds of attempts count at once, delays from the next consumer on that finds the
+// group without any.
+func (g *Group) SetRetry(r Retry) error {
+	if r.MaxAttempts < 0 || slices.ContainsFunc(r.Backoff, func(d time.Duration) bool { return d < 0 }) {
+		return fmt.Errorf("retries of group %s: a negative number: %w", g.name, core.ErrInvalid)
+	}
+	if r.DeadLetter == g.topic.name {
+		return fmt.Errorf("group %s of %s: dead letters cannot go back to the topic: %w", g.name, g.topic.name, core.ErrInvalid)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.mu.retry = r
+	return nil
+}
+
+func (g *Group) retry() Retry {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.mu.retry
+}
+
+func backoffOf(r Retry) (ms []int64) {
+	for _, d := range r.Backoff {
+		ms = append(ms, d.Milliseconds())
+	}
+	return ms
+}
+
+// deadLetters puts a runner's messages that were tried often enough into their topic, and acknowledges them for the group
+// when they are durable there. The runner publishes; committers settle.
+type deadLetters struct {
+	producer *Producer
+	part     *Partition
+	pending  map[uint64]deadLetter // by token; the runner's
+	next     uint64
+
+	mu struct { // a leaf
+		sync.Mutex
+		settled []Receipt
+	}
+}
+
+type deadLetter struct {
+	rp   *runnerPart
+	to   dispatch.ConsumerID
+	span core.Range
+}
+
+// bury publishes an entry as a dead letter instead of delivering it. Its permits go back.
+func (r *runner) bury(rp *runnerPart, s *seat, a *dispatch.Assignment, e core.Entry) {
+	left := int64(e.Count)
+	for _, x := range a.Acked {
+		left -= x.Len()
+	}
+	s.account.Permits += left
+	d := &r.dead
+	err := d.open(r)
+	if err == nil {
+		e.Base, e.Flags = 0, e.Flags&^core.FlagSequenced
+		d.next++
+		d.pending[d.next] = deadLetter{rp, a.To, core.Range{From: a.Entry.Base, To: a.Entry.Base + core.Offset(a.Entry.Count)}}
+		if err = d.producer.Publish(d.part, &e, d.next); err != nil {
+			delete(d.pending, d.next)
+		}
+	}
+	if err != nil {
+		r.log.eng.cfg.Log.Error("dead letter not stored", "topic", r.group.topic.name.String(), "group", r.group.name, "offset", a.Entry.Base, "err", err)
+		rp.missed = append(rp.missed, missed{a.To, a.Entry.Base, time.Now()})
+	}
+}
+
+// open finds or creates the topic.
+func (d *deadLetters) open(r *runner) error {
+	if d.producer == nil {
+		d.pending = map[uint64]deadLetter{}
+		d.producer = &Producer{eng: r.log.eng, done: func(rs []Receipt) {
+			d.mu.Lock()
+			d.mu.settled = append(d.mu.settled, rs...)
+			d.mu.Unlock()
+			r.mail.wake()
+		}}
+	}
+	n := r.group.deadLetterTopic()
+	if d.part != nil && d.part.topic.name == n {
+		if t, err := r.log.eng.Topic(n); err == nil && t == d.part.topic {
+			return nil
+		}
+	}
+	t, err := r.log.eng.createTopic(n, TopicSpec{}, false) // also where clients may not create topics
+	if err != nil {
+		return err
+	}
+	d.part = t.Partition(0)
+	return nil
+}
+
+// settle acknowledges what has become durable; what has not is tried again.
+func (r *runner) settleDeadLetters() {
+	d := &r.dead
+	if len(d.pending) == 0 {
+		return
+	}
+	d.mu.Lock()
+	rs := d.mu.settled
+	d.mu.settled = nil
+	d.mu.Unlock()
+	for i := range rs {
+		x := d.pending[rs[i].Token]
+		delete(d.pending, rs[i].Token)
+		if rs[i].Err != nil {
+			x.rp.missed = append(x.rp.missed, missed{x.to, x.span.From, time.Now()})
+			continue
+		}
+		x.rp.state.Ack(x.to, x.span)
+		r.log.eng.metrics.deadLetters.Add(float64(x.span.Len()))
+	}
+}
