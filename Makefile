@@ -1,5 +1,5 @@
 # make run and make test are all that a fresh machine with Go needs; the rest is for those who change things.
-.PHONY: run build test e2e crash bench bench-large lint fmt fuzz tools
+.PHONY: run build test e2e crash kill bench bench-large lint fmt fuzz tools
 
 TEST  := go test -race -shuffle=on
 # The public clients race with themselves: where they run in the test process the detector is off. The gateway's own races
@@ -28,6 +28,9 @@ e2e: tools ## only the real clients
 
 crash: ## the power fails 2000 times at random operations; a failure prints the seed that plays it again
 	go test -run CrashBench -count=1 ./core/engine -crash 2000
+
+kill: tools ## SIGKILL to the real binary, 50 times, under real clients
+	$(REAL) -count=1 -run KillLoop ./e2e -kills 50
 
 lint: ## go vet, then the linters of .golangci.yml at the version that tools/go.mod pins
 	go vet ./...
