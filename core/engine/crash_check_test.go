@@ -78,7 +78,14 @@ func (w *crashWorld) look() error {
 		}
 		l := w.log(r.Partition.Topic().Name().Name, r.Partition.Index())
 		s := l.sent[int64(r.Token)]
-		if r.Base < l.end || r.Base > l.end && w.mode == disk.Fsync {
+		switch {
+		case r.Duplicate && s.base < 0 && s.due == 0:
+			return fmt.Errorf("%s/%d: publish %d is called a duplicate, and it is not there", l.topic, l.index, r.Token)
+		case r.Duplicate, r.Parked != 0:
+			s.at = time.Now().UnixNano()
+			continue
+		}
+		if r.Base < l.end || r.Base > l.end && w.mode == disk.Fsync && !w.parks {
 			return fmt.Errorf("%s/%d: offset %d is given to publish %d, but the next one is %d", l.topic, l.index, r.Base, r.Token, l.end)
 		}
 		s.base, l.end, s.at = r.Base, r.Base+core.Offset(s.count), time.Now().UnixNano()
@@ -97,8 +104,14 @@ func (w *crashWorld) look() error {
 func (g *crashGroup) delivered(d engine.Delivery) error {
 	l := g.logs[d.Partition.Index()]
 	s := l.sent[d.Entry.SeqLow]
+	if s != nil && s.due > 0 && s.base < 0 {
+		s.base = d.Entry.Base
+	}
 	if s == nil || s.base != d.Entry.Base {
 		return fmt.Errorf("offset %d holds publish %d, which is not there", d.Entry.Base, d.Entry.SeqLow)
+	}
+	if d.Entry.Commit < s.due {
+		return fmt.Errorf("publish %d is due in %d ms, and it comes now", s.token, s.due-d.Entry.Commit)
 	}
 	if err := s.same(&d.Entry); err != nil {
 		return err
@@ -158,6 +171,14 @@ func (w *crashWorld) check(down int64) error {
 	if w.eng.Health() != nil {
 		return fmt.Errorf("after the restart: %w", w.eng.Health())
 	}
+	if w.parks && w.rand.IntN(2) == 0 {
+		time.Sleep(9 * time.Second) // until everything that was parked is due
+	}
+	time.Sleep(250 * time.Millisecond)
+	synctest.Wait()
+	if err := w.eng.CheckViews(); err != nil {
+		return err
+	}
 	for _, l := range w.logs {
 		if err := w.checkLog(l, down); err != nil {
 			return fmt.Errorf("%s/%d: %w", l.topic, l.index, err)
@@ -188,9 +209,11 @@ func (w *crashWorld) checkLog(l *crashLog, down int64) error {
 			if err := l.found(&es[i], next, last, w.mode); err != nil {
 				return err
 			}
-			next, last = es[i].End(), es[i].SeqLow
+			if next = es[i].End(); l.sent[es[i].SeqLow].due == 0 {
+				last = es[i].SeqLow
+			}
 		}
-		if len(es) == 0 && !l.thinned(next, end) {
+		if len(es) == 0 && w.mode == disk.Fsync && !l.thinned(next, end) { // else holes lie between, which nobody acknowledged
 			return fmt.Errorf("nothing at offset %d, end %d", next, end)
 		}
 		if len(es) == 0 {
@@ -203,6 +226,13 @@ func (w *crashWorld) checkLog(l *crashLog, down int64) error {
 			s.found = false
 		case s.base >= first && l.thinned(s.base, s.base+core.Offset(s.count)):
 			// and it may be there, next time, if the crash came before that was durable
+		case s.due > 0 && (s.base < 0 || s.base >= first && w.mode == disk.Interval):
+			s.base = -1
+			if err := w.checkParked(l, s, down); err != nil {
+				return err
+			}
+		case w.dedup && s.at == 0 && s.base < 0:
+			// its producer sends it again
 		case s.base >= first && (w.mode == disk.Fsync || s.at < down-int64(syncLag)):
 			return fmt.Errorf("publish %d at offset %d was acknowledged and is not there", token, s.base)
 		case s.base < 0 || s.base >= first:
@@ -213,6 +243,22 @@ func (w *crashWorld) checkLog(l *crashLog, down int64) error {
 	return nil
 }
 
+// checkParked judges a delayed message that is not in the log: it is not due yet, or it was lost before anybody was told.
+func (w *crashWorld) checkParked(l *crashLog, s *crashSent, down int64) error {
+	s.maybe = s.maybe || s.at == 0 || w.mode == disk.Interval && s.at >= down-int64(syncLag)
+	switch {
+	case time.Now().UnixMilli() < s.due+parkedLag:
+	case !s.maybe:
+		return fmt.Errorf("publish %d was due %v ago and did not come", s.token, time.Since(time.UnixMilli(s.due)))
+	case s.at != 0 || !w.dedup:
+		delete(l.sent, s.token)
+	}
+	return nil
+}
+
+// parkedLag is how late a delayed message may be, in ms.
+const parkedLag = 200
+
 func (l *crashLog) found(e *core.Entry, next core.Offset, last int64, mode disk.SyncMode) error {
 	s := l.sent[e.SeqLow]
 	switch {
@@ -220,9 +266,13 @@ func (l *crashLog) found(e *core.Entry, next core.Offset, last int64, mode disk.
 		return fmt.Errorf("offset %d holds publish %d, which was lost or never made", e.Base, e.SeqLow)
 	case e.Base < next || mode == disk.Fsync && !l.thinned(next, e.Base):
 		return fmt.Errorf("offset %d follows, want %d", e.Base, next)
-	case s.base >= 0 && s.base != e.Base:
+	case s.base >= 0 && s.base != e.Base && (s.due == 0 || mode == disk.Fsync): // a release that was lost comes again
 		return fmt.Errorf("publish %d is at offset %d, and %d was acknowledged", e.SeqLow, e.Base, s.base)
-	case e.SeqLow <= last:
+	case s.found:
+		return fmt.Errorf("publish %d is there twice", e.SeqLow)
+	case e.Commit < s.due:
+		return fmt.Errorf("publish %d came %d ms early", e.SeqLow, s.due-e.Commit)
+	case s.due == 0 && e.SeqLow <= last:
 		return fmt.Errorf("publish %d comes after %d", e.SeqLow, last)
 	}
 	s.found, s.base = true, e.Base
@@ -279,6 +329,9 @@ func (w *crashWorld) mark(g *crashGroup, i int) (mark, end core.Offset) {
 // settle makes what the group did not get again what it has acknowledged.
 func (g *crashGroup) settle(l *crashLog, i int, again map[core.Offset]bool, down int64) error {
 	for _, s := range l.sent {
+		if s.base < 0 {
+			continue
+		}
 		for o := s.base; o < s.base+core.Offset(s.count); o++ {
 			at, acked := g.acks[i][o]
 			switch {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,6 +73,8 @@ type crashWorld struct {
 	meta  *crashMeta
 	mode  disk.SyncMode
 	slots int
+	dedup bool // producers send again what nobody acknowledged before a crash
+	parks bool // some messages are delayed
 
 	eng    *engine.Engine
 	stop   func()
@@ -81,12 +85,15 @@ type crashWorld struct {
 	downAt atomic.Int64 // unix ns; 0: there is power
 }
 
-func newCrashWorld(t *testing.T, seed uint64, fsync bool) *crashWorld {
+func newCrashWorld(t *testing.T, seed uint64, plain bool) *crashWorld {
 	w := &crashWorld{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), disk: faultfs.New(seed)}
 	w.meta = &crashMeta{Store: metas.New(), power: w.disk}
 	w.slots = 1 + w.rand.IntN(2)
-	if w.rand.IntN(3) == 0 && !fsync {
-		w.mode = disk.Interval
+	if !plain {
+		w.dedup, w.parks = w.rand.IntN(2) == 0, w.rand.IntN(2) == 0
+		if w.rand.IntN(3) == 0 {
+			w.mode = disk.Interval
+		}
 	}
 	w.logs, w.groups = newCrashLogs()
 	if err := errors.Join(w.disk.MkdirAll("/data"), w.disk.SyncDir("/")); err != nil {
@@ -126,7 +133,7 @@ func (w *crashWorld) start() error {
 	}
 	e, err := engine.Open(context.Background(), engine.Config{
 		Journals: store, Meta: w.meta, Slots: w.slots, TrimFloor: time.Second, MarkBytes: 6 << 10, ViewBytes: 8 << 10, TailBytes: 8 << 10,
-		Defaults: engine.Defaults{Tenant: "public", Namespace: "default", AutoCreate: true},
+		Defaults: engine.Defaults{Tenant: "public", Namespace: "default", AutoCreate: true, Deduplicate: w.dedup},
 	})
 	if err != nil {
 		return err
@@ -166,6 +173,9 @@ func (w *crashWorld) failAt(n int) {
 
 // span works until the power fails: in the middle of something, or at rest.
 func (w *crashWorld) span() error {
+	if w.dedup {
+		w.resend()
+	}
 	w.failAt(w.rand.IntN(100))
 	if err := w.work(25, true); err != nil {
 		return err
@@ -216,7 +226,7 @@ func (w *crashWorld) topic(name string) *engine.Topic {
 	var topic *engine.Topic
 	var err error
 	if name == "declared" {
-		topic, err = w.eng.DeclareTopic(n, engine.TopicSpec{Partitions: crashTopics[name]})
+		topic, err = w.eng.DeclareTopic(n, engine.TopicSpec{Partitions: crashTopics[name], Deduplicate: w.dedup})
 	} else {
 		topic, err = w.eng.EnsureTopic(n, crashTopics[name])
 	}
@@ -249,11 +259,37 @@ func (w *crashWorld) publish(l *crashLog) {
 	}
 	w.tokens++
 	s := &crashSent{token: w.tokens, count: 1 + int32(w.tokens%3), base: -1}
-	e := message("k", s.body())
-	e.Count, e.SeqLow = s.count, s.token
+	if w.parks && w.rand.IntN(6) == 0 {
+		s.due = w.eng.In(time.Duration(w.rand.IntN(8000)+20) * time.Millisecond)
+	}
 	l.sent[s.token] = s
-	if err := w.pub.Publish(topic.Partition(l.index), e, uint64(s.token)); err != nil {
+	w.send(topic.Partition(l.index), s)
+}
+
+func (w *crashWorld) send(p *engine.Partition, s *crashSent) {
+	e := message("k", s.body())
+	e.Count, e.SeqLow, e.SeqHigh = s.count, s.token, s.token
+	if w.dedup {
+		e.Flags |= core.FlagSequenced
+		e.Producer = []byte("p")
+	}
+	if err := w.pub.PublishAt(p, e, s.due, uint64(s.token)); err != nil {
 		w.excuse(err)
+	}
+}
+
+// resend does what a client does after a lost connection: all that nobody acknowledged comes again, in its order.
+func (w *crashWorld) resend() {
+	for _, l := range w.logs {
+		topic := w.topic(l.topic)
+		if topic == nil {
+			return
+		}
+		for _, token := range slices.Sorted(maps.Keys(l.sent)) {
+			if s := l.sent[token]; s.at == 0 {
+				w.send(topic.Partition(l.index), s)
+			}
+		}
 	}
 }
 
@@ -262,7 +298,9 @@ type crashSent struct {
 	token int64
 	count int32
 	base  core.Offset // -1: nobody was told
-	at    int64       // when its producer was told, unix ns
+	at    int64       // when its producer was told, unix ns; 0: never
+	due   int64       // unix ms; 0: at once
+	maybe bool        // parked, and a power loss may have taken it
 	found bool        // by the reader that is at work
 }
 
