@@ -7,16 +7,19 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.api.BatcherBuilder;
 import org.apache.pulsar.client.api.Consumer;
+import org.apache.pulsar.client.api.ConsumerBuilder;
+import org.apache.pulsar.client.api.KeySharedPolicy;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.PulsarClient;
+import org.apache.pulsar.client.api.Range;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.client.impl.MessageIdImpl;
 
 /**
  * produce URL TOPIC COUNT KEYS (batched, keys key-0 …, event time 1600000000000 + i, property n), or
- * consume URL TOPIC SUBSCRIPTION TYPE COUNT SECONDS.
+ * consume URL TOPIC SUBSCRIPTION TYPE COUNT SECONDS, where TYPE may be Key_Shared:FROM-TO for the consumer of these slots.
  */
 public final class PulsarMain {
     public static void main(String[] a) throws Exception {
@@ -24,7 +27,7 @@ public final class PulsarMain {
             if (a[0].equals("produce")) {
                 produce(client, a[2], Integer.parseInt(a[3]), Integer.parseInt(a[4]));
             } else {
-                consume(client, a[2], a[3], SubscriptionType.valueOf(a[4]), Integer.parseInt(a[5]), Long.parseLong(a[6]));
+                consume(client, a[2], a[3], a[4], Integer.parseInt(a[5]), Long.parseLong(a[6]));
             }
         }
     }
@@ -44,11 +47,17 @@ public final class PulsarMain {
         }
     }
 
-    private static void consume(PulsarClient client, String topic, String sub, SubscriptionType type, int count, long seconds)
+    private static void consume(PulsarClient client, String topic, String sub, String typeAndSlots, int count, long seconds)
             throws Exception {
-        try (Consumer<byte[]> c = client.newConsumer().topic(topic).subscriptionName(sub).subscriptionType(type)
+        String[] of = typeAndSlots.split("[:-]");
+        SubscriptionType type = SubscriptionType.valueOf(of[0]);
+        ConsumerBuilder<byte[]> b = client.newConsumer().topic(topic).subscriptionName(sub).subscriptionType(type)
                 .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).isAckReceiptEnabled(true)
-                .acknowledgmentGroupTime(0, TimeUnit.MILLISECONDS).subscribe()) {
+                .acknowledgmentGroupTime(0, TimeUnit.MILLISECONDS);
+        if (of.length == 3) {
+            b.keySharedPolicy(KeySharedPolicy.stickyHashRange().ranges(Range.of(Integer.parseInt(of[1]), Integer.parseInt(of[2]))));
+        }
+        try (Consumer<byte[]> c = b.subscribe()) {
             long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
             for (int n = 0; n < count && System.nanoTime() < end; ) {
                 Message<byte[]> m = c.receive(500, TimeUnit.MILLISECONDS);
