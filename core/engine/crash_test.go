@@ -109,19 +109,21 @@ func newCrashWorld(t *testing.T, seed uint64, plain bool) *crashWorld {
 type crashMeta struct {
 	meta.Store
 	power *faultfs.Disk
-	fault error // set when nothing runs
+	full  atomic.Bool
 }
 
 func (m *crashMeta) Apply(ws []meta.Write) error {
 	landed, err := m.power.Step("apply")
-	if err == nil && m.fault != nil {
-		return m.fault
+	if err == nil && m.full.Load() {
+		return errMetaFull
 	}
 	if err == nil || landed {
 		err = errors.Join(err, m.Store.Apply(ws))
 	}
 	return err
 }
+
+var errMetaFull = errors.New("metadata full")
 
 func (m *crashMeta) Close() error { return nil }
 
@@ -207,7 +209,7 @@ func (w *crashWorld) act() {
 	switch w.rand.IntN(12) {
 	default:
 		for range 1 + w.rand.IntN(5) {
-			w.publish(w.logs[w.rand.IntN(len(w.logs))])
+			w.publish(w.logs[w.rand.IntN(len(w.logs))], w.parks && w.rand.IntN(6) == 0)
 		}
 	case 6, 7, 8:
 		for _, g := range w.groups {
@@ -252,14 +254,14 @@ func (w *crashWorld) excuse(err error) {
 	}
 }
 
-func (w *crashWorld) publish(l *crashLog) {
+func (w *crashWorld) publish(l *crashLog, delayed bool) {
 	topic := w.topic(l.topic)
 	if topic == nil {
 		return
 	}
 	w.tokens++
 	s := &crashSent{token: w.tokens, count: 1 + int32(w.tokens%3), base: -1}
-	if w.parks && w.rand.IntN(6) == 0 {
+	if delayed {
 		s.due = w.eng.In(time.Duration(w.rand.IntN(8000)+20) * time.Millisecond)
 	}
 	l.sent[s.token] = s

@@ -99,22 +99,21 @@ func TestI2_NoOffsetWithoutAReservation(t *testing.T) {
 		w := intervalWorld(t)
 		defer func() { w.kill() }()
 		p := w.topic("b").Partition(0)
-		full := errors.New("disk full")
-		w.meta.fault = full
+		w.meta.full.Store(true)
 		if err := w.pub.Publish(p, message("k", "x"), 1); err != nil {
 			t.Fatal(err)
 		}
-		if r := <-w.pub.receipts; !errors.Is(r.Err, full) || !errors.Is(r.Err, core.ErrUnavailable) {
+		if r := <-w.pub.receipts; !errors.Is(r.Err, errMetaFull) || !errors.Is(r.Err, core.ErrUnavailable) {
 			t.Fatalf("receipt %+v", r)
 		}
-		w.meta.fault = nil
+		w.meta.full.Store(false)
 		w.kill()
 		w.mode = disk.Fsync
 		if err := w.restart(); err != nil {
 			t.Fatal(err)
 		}
-		w.meta.fault = full
-		defer func() { w.meta.fault = nil }()
+		w.meta.full.Store(true)
+		defer w.meta.full.Store(false)
 		var r engine.Receipt
 		if err := w.pub.Publish(w.eng.PartitionByNumber(p.Number()), message("k", "y"), 1); err != nil {
 			t.Fatal(err)
