@@ -77,12 +77,16 @@ func (w *crashWorld) look() error {
 			continue
 		}
 		l := w.log(r.Partition.Topic().Name().Name, r.Partition.Index())
-		s := l.sent[int64(r.Token)]
+		s := l.sent[int64(r.Token&^decision)]
 		switch {
 		case r.Duplicate && s.base < 0 && s.due == 0:
 			return fmt.Errorf("%s/%d: publish %d is called a duplicate, and it is not there", l.topic, l.index, r.Token)
+		case r.Token&decision != 0:
+			s.half.done, s.at = true, time.Now().UnixNano()
+			s.maybe = s.half.rolledBack
+			continue
 		case r.Duplicate, r.Parked != 0:
-			s.at = time.Now().UnixNano()
+			s.at, s.half.id = time.Now().UnixNano(), r.Parked
 			continue
 		}
 		if r.Base < l.end || r.Base > l.end && w.mode == disk.Fsync && !w.parks {
@@ -270,6 +274,8 @@ func (l *crashLog) found(e *core.Entry, next core.Offset, last int64, mode disk.
 		return fmt.Errorf("publish %d is at offset %d, and %d was acknowledged", e.SeqLow, e.Base, s.base)
 	case s.found:
 		return fmt.Errorf("publish %d is there twice", e.SeqLow)
+	case s.half.rolledBack && s.half.done && mode == disk.Fsync:
+		return fmt.Errorf("publish %d was rolled back, and it is there", e.SeqLow)
 	case e.Commit < s.due:
 		return fmt.Errorf("publish %d came %d ms early", e.SeqLow, s.due-e.Commit)
 	case s.due == 0 && e.SeqLow <= last:

@@ -206,6 +206,9 @@ func (w *crashWorld) work(steps int, stop bool) error {
 
 // act does something. That it fails for want of power is no fault.
 func (w *crashWorld) act() {
+	if w.parks && w.rand.IntN(4) == 0 {
+		w.decide()
+	}
 	switch w.rand.IntN(12) {
 	default:
 		for range 1 + w.rand.IntN(5) {
@@ -263,6 +266,9 @@ func (w *crashWorld) publish(l *crashLog, delayed bool) {
 	s := &crashSent{token: w.tokens, count: 1 + int32(w.tokens%3), base: -1}
 	if delayed {
 		s.due = w.eng.In(time.Duration(w.rand.IntN(8000)+20) * time.Millisecond)
+		if s.half.is = w.rand.IntN(3) == 0; s.half.is {
+			s.due = w.eng.In(1000 * time.Hour) // until somebody decides
+		}
 	}
 	l.sent[s.token] = s
 	w.send(topic.Partition(l.index), s)
@@ -275,7 +281,13 @@ func (w *crashWorld) send(p *engine.Partition, s *crashSent) {
 		e.Flags |= core.FlagSequenced
 		e.Producer = []byte("p")
 	}
-	if err := w.pub.PublishAt(p, e, s.due, uint64(s.token)); err != nil {
+	publish := func() error { return w.pub.PublishAt(p, e, s.due, uint64(s.token)) }
+	if s.half.is {
+		publish = func() error {
+			return w.pub.PublishHalf(p, e, engine.HalfMessage{Check: s.due}, uint64(s.token))
+		}
+	}
+	if err := publish(); err != nil {
 		w.excuse(err)
 	}
 }
@@ -303,7 +315,8 @@ type crashSent struct {
 	at    int64       // when its producer was told, unix ns; 0: never
 	due   int64       // unix ms; 0: at once
 	maybe bool        // parked, and a power loss may have taken it
-	found bool        // by the reader that is at work
+	half  halfState
+	found bool // by the reader that is at work
 }
 
 // body is of all sizes, up to larger than half a segment, and of one kind for each token.
