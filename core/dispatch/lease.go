@@ -1,0 +1,201 @@
+package dispatch
+
+import (
+	"slices"
+
+	"isthmus/core"
+)
+
+// Pool is the holder of the partitions that are dispatched to consumers; every other holder is a puller, a member that
+// takes what it wants from the partitions that it thinks are its own. It sorts behind all real ids.
+const Pool = "~pool"
+
+// Leases say for each partition of a group who may take messages from it: one puller, or the pool of all consumers. A group
+// without a pool has nothing to enforce: its pullers share out the partitions by themselves, and what they do is noted.
+//
+// Non-obvious: the target of a partition is arithmetic that pullers do as well, over the ids that they are told; the
+// holder is who may take. A partition changes hands when its holder has acknowledged what it was given, when it is gone
+// or gives up its lock, or after HandOver; nobody takes from it meanwhile. It is owned by whoever guards it: a plain
+// struct without clock or lock.
+type Leases struct {
+	HandOver int64 // ms that a holder has for acknowledging what it was given
+	Silence  int64 // ms after which a puller that does not pull loses its partitions to the pool
+
+	parts   []lease
+	pullers []string // sorted
+	pool    int
+	moves   []Move
+}
+
+type lease struct {
+	holder, target string
+	until          int64 // a hand-over ends at the latest; 0: there is none
+	pulled         int64 // when the holder pulled last
+	given          core.Offset
+	mark           core.Offset
+}
+
+// Move is a partition that changed hands.
+type Move struct {
+	Partition int32
+	From, To  string
+	Why       string // members, acknowledged, gone, unlocked, timeout, silent
+}
+
+// Moves returns what changed hands since the last call.
+func (l *Leases) Moves() []Move {
+	ms := l.moves
+	l.moves = nil
+	return ms
+}
+
+// Enforced tells whether pullers and a pool share the group.
+func (l *Leases) Enforced() bool { return l.pool > 0 && len(l.pullers) > 0 }
+
+// Phantoms is how many members the pool counts for.
+func (l *Leases) Phantoms() int { return l.pool }
+
+// Members says who is there: pullers by id, and how many members the pool has.
+func (l *Leases) Members(partitions int, pullers []string, pool int, now int64) {
+	l.pullers = slices.Clone(pullers)
+	slices.Sort(l.pullers)
+	l.pool = pool
+	for len(l.parts) < partitions {
+		l.parts = append(l.parts, lease{})
+	}
+	for i := range l.parts {
+		p := &l.parts[i]
+		p.target = l.average(i)
+		switch {
+		case !l.there(p.holder):
+			l.hand(i, "gone", now)
+		case l.pool == 0, p.target == p.holder:
+			p.until = 0
+		case p.until == 0:
+			p.until = now + l.HandOver
+			l.settle(i, now)
+		}
+	}
+}
+
+// there tells whether a holder is a member.
+func (l *Leases) there(holder string) bool {
+	if holder == Pool {
+		return l.pool > 0
+	}
+	_, found := slices.BinarySearch(l.pullers, holder)
+	return found
+}
+
+// average is who a partition should go to: pullers in order of their ids, then the pool as often as it has members, each
+// a block of partitions, the first ones one longer. Without a pool it is for the pullers to say.
+// Spec: RocketMQ AllocateMessageQueueAveragely@5.x
+func (l *Leases) average(i int) string {
+	members := len(l.pullers) + l.pool
+	if l.pool == 0 || members == 0 {
+		return ""
+	}
+	each, longer := len(l.parts)/members, len(l.parts)%members
+	k := 0
+	if first := longer * (each + 1); i < first {
+		k = i / (each + 1)
+	} else {
+		k = longer + (i-first)/each
+	}
+	if k < len(l.pullers) {
+		return l.pullers[k]
+	}
+	return Pool
+}
+
+// hand gives a partition to its target.
+func (l *Leases) hand(i int, why string, now int64) {
+	p := &l.parts[i]
+	if p.holder != p.target {
+		l.moves = append(l.moves, Move{int32(i), p.holder, p.target, why})
+	}
+	p.holder, p.until, p.pulled, p.given = p.target, 0, now, p.mark
+}
+
+// settle ends a hand-over from a puller that has acknowledged all that it was given.
+func (l *Leases) settle(i int, now int64) {
+	if p := &l.parts[i]; p.until != 0 && p.holder != Pool && p.mark >= p.given {
+		l.hand(i, "acknowledged", now)
+	}
+}
+
+// Pull tells whether a puller may take from a partition now, and notes that it wants to.
+func (l *Leases) Pull(i int32, puller string, now int64) bool {
+	p := &l.parts[i]
+	if l.pool == 0 {
+		if p.holder != puller {
+			p.holder, p.given = puller, p.mark
+		}
+		p.pulled = now
+		return true
+	}
+	if p.holder != puller || p.until != 0 {
+		return false
+	}
+	p.pulled = now
+	return true
+}
+
+// Given notes that the holder got what lies below next.
+func (l *Leases) Given(i int32, puller string, next core.Offset) {
+	if p := &l.parts[i]; p.holder == puller {
+		p.given = max(p.given, next)
+	}
+}
+
+// Committable tells whether a puller may acknowledge everything below next: it was given that much, or it is acknowledged.
+func (l *Leases) Committable(i int32, puller string, next core.Offset) bool {
+	p := &l.parts[i]
+	return !l.Enforced() || next <= p.mark || p.holder == puller && next <= p.given
+}
+
+// Mark notes that everything below mark is acknowledged.
+func (l *Leases) Mark(i int32, mark core.Offset, now int64) {
+	l.parts[i].mark = max(l.parts[i].mark, mark)
+	l.settle(int(i), now)
+}
+
+// Unlock notes that a puller has given up its lock of a partition.
+func (l *Leases) Unlock(i int32, puller string, now int64) {
+	if p := &l.parts[i]; p.until != 0 && p.holder == puller {
+		l.hand(int(i), "unlocked", now)
+	}
+}
+
+// Idle notes that the pool has nothing of a partition in flight.
+func (l *Leases) Idle(i int32, now int64) {
+	if p := &l.parts[i]; p.until != 0 && p.holder == Pool {
+		l.hand(int(i), "acknowledged", now)
+	}
+}
+
+// Expire ends hand-overs that took too long, and takes partitions from pullers that do not pull.
+func (l *Leases) Expire(now int64) {
+	if l.pool == 0 {
+		return
+	}
+	for i := range l.parts {
+		p := &l.parts[i]
+		switch {
+		case p.until != 0 && p.until <= now:
+			l.hand(i, "timeout", now)
+		case p.until == 0 && p.holder != Pool && p.pulled+l.Silence <= now:
+			p.target = Pool
+			l.hand(i, "silent", now)
+		}
+	}
+}
+
+// Holder returns who has a partition; "" when nobody does.
+func (l *Leases) Holder(i int32) string { return l.parts[i].holder }
+
+// Serves tells whether consumers may be given messages of a partition.
+func (l *Leases) Serves(i int32) bool {
+	p := &l.parts[i]
+	return l.pool > 0 && p.holder == Pool && p.until == 0
+}
