@@ -71,7 +71,7 @@ func (c *catch) collect(ctx context.Context, eng *engine.Engine, d *decoded, p *
 
 // take looks at the messages of one entry; false when no more fit or enough was looked at.
 func (c *catch) take(eng *engine.Engine, d *decoded, p *pull, e *core.Entry, now int64) bool {
-	if len(c.items) >= p.messages || c.seen >= maxScan {
+	if len(c.items) >= p.messages || c.seen >= maxScan || max(e.Base, c.next) >= p.until {
 		return false
 	}
 	if p.part.Expired(e, now) {
@@ -90,6 +90,9 @@ func (c *catch) take(eng *engine.Engine, d *decoded, p *pull, e *core.Entry, now
 		return true
 	}
 	for o := max(e.Base, c.next); o < e.End(); o++ {
+		if o >= p.until {
+			return false
+		}
 		if m := &msgs[o-e.Base]; p.filter.wants(m.Tag) {
 			if !c.fits(p, len(m.Body)+len(p.topic)) {
 				return false

@@ -2,6 +2,8 @@ package rocketmq
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"slices"
 
 	"isthmus/adapters/rocketmq/wire"
@@ -15,20 +17,45 @@ import (
 func (s *session) consumerList(_ context.Context, h *wire.Header, _ []byte) error {
 	name := h.String("consumerGroup")
 	clients, topics := s.srv.registry.members(name)
+	pool := math.MaxInt
 	for _, topic := range topics {
 		if g := s.srv.groupOf(topic, name); g != nil {
 			clients = append(clients, g.Members()...)
+			if !isRetry(topic) {
+				pool = min(pool, g.PoolSize())
+			}
 		}
 	}
 	if len(clients) == 0 {
 		return errNoConsumers
 	}
 	slices.Sort(clients)
-	clients = slices.Compact(clients)
+	clients = append(slices.Compact(clients), phantoms(pool)...)
 	return s.ok(h, func(a *wire.Answer) {
 		a.Body()
 		a.Dst = wire.AppendStrings(a.Dst, "consumerIdList", clients)
 	})
+}
+
+// maxPhantoms is far beyond the queues of a topic that mixed groups would share.
+const maxPhantoms = 256
+
+// phantoms stand for the consumers of other protocols in every topic of the group, so that clients leave them their share of
+// the queues. They sort behind all real ids; where only some topics have such consumers there are none, or queues of the
+// others would be nobody's.
+func phantoms(n int) (ids []string) {
+	if n > maxPhantoms {
+		return nil
+	}
+	for i := range n {
+		ids = append(ids, fmt.Sprintf("~pool-%03d", i))
+	}
+	return ids
+}
+
+// poolChanged tells the members of a group that consumers of other protocols came or went.
+func (s *Server) poolChanged(g *engine.Group) {
+	s.notify(g.Name(), s.registry.others(nil, g.Name()))
 }
 
 // groupOf looks a group up by the topic's client name; nil when either does not exist.

@@ -135,8 +135,7 @@ func (s *session) commit(p *engine.Partition, topic, groupName string, next core
 	if mark, committed := g.Committed(p.Index()); !committed && next < mark {
 		return g.Reset(p.Index(), next)
 	}
-	g.Commit(p.Index(), next)
-	return nil
+	return g.CommitAs(p.Index(), s.srv.registry.clientOf(s, groupName), next)
 }
 
 // maxOffset handles code 30.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"isthmus/adapters/rocketmq/wire"
@@ -28,8 +29,10 @@ type pull struct {
 	queueID  int32
 	part     *engine.Partition // nil: a retry topic to which nothing was sent yet
 	cursor   *engine.Group     // nil: broadcasting, or a group that never said hello
+	client   string            // its id in the group; "": unknown
 	from     core.Offset
-	moved    bool // from has gone past messages that nobody wants
+	until    core.Offset // from there on the group has acknowledged some
+	moved    bool        // from has gone past messages that nobody wants
 	messages int
 	bytes    int
 	filter   filter
@@ -107,9 +110,6 @@ func (s *session) subscribed(p *pull, r *wire.Pull) error {
 		return err
 	}
 	p.cursor = g
-	if client := s.srv.registry.clientOf(s, p.group); client != "" {
-		g.RecordLease(p.queueID, client)
-	}
 	return nil
 }
 
@@ -124,8 +124,9 @@ func (s *Server) answerPull(ctx context.Context, p *pull) {
 		return
 	}
 	if p.cursor != nil {
+		p.client = s.registry.clientOf(p.session, p.group) // which a held pull may know better by now
 		// Exclusivity does not depend on the client's arithmetic: somebody else's queue looks empty.
-		if owner := p.cursor.LockedBy(p.queueID); owner != "" && owner != s.registry.clientOf(p.session, p.group) {
+		if !p.cursor.Pull(p.queueID, p.client) {
 			s.nothing(p, time.Now().Add(recheckLock), nil)
 			return
 		}
@@ -146,6 +147,10 @@ func (s *Server) answerPull(ctx context.Context, p *pull) {
 		s.reply(p, wire.PullOffsetMoved, nil)
 		return
 	}
+	p.until = math.MaxInt64
+	if p.cursor != nil {
+		p.from, p.until = p.cursor.Unacked(p.queueID, p.from)
+	}
 	var c catch
 	if err := c.collect(ctx, s.eng, &s.decoded, p); err != nil {
 		s.failPull(p, err)
@@ -155,6 +160,9 @@ func (s *Server) answerPull(ctx context.Context, p *pull) {
 	p.from = c.next
 	switch {
 	case len(c.items) > 0:
+		if p.cursor != nil {
+			p.cursor.Pulled(p.queueID, p.client, c.next)
+		}
 		s.reply(p, wire.Success, &c)
 	case c.more:
 		s.reply(p, wire.PullRetryImmediately, nil)

@@ -110,6 +110,7 @@ func (s *Server) BrokerAddr() string {
 // Run serves until ctx ends. When it returns, nothing of it is alive.
 func (s *Server) Run(ctx context.Context) error {
 	s.eng.OnCheck(core.FormatRocketMQ, s.ask)
+	s.eng.OnPool(s.poolChanged)
 	g, ctx := errgroup.WithContext(ctx)
 	// Held pulls and the sweep go on until the last connection is gone.
 	bg, stop := context.WithCancel(context.WithoutCancel(ctx))

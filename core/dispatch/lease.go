@@ -60,9 +60,7 @@ func (l *Leases) Members(partitions int, pullers []string, pool int, now int64) 
 	l.pullers = slices.Clone(pullers)
 	slices.Sort(l.pullers)
 	l.pool = pool
-	for len(l.parts) < partitions {
-		l.parts = append(l.parts, lease{})
-	}
+	l.Grow(partitions)
 	for i := range l.parts {
 		p := &l.parts[i]
 		p.target = l.average(i)
@@ -75,6 +73,13 @@ func (l *Leases) Members(partitions int, pullers []string, pool int, now int64) 
 			p.until = now + l.HandOver
 			l.settle(i, now)
 		}
+	}
+}
+
+// Grow makes room for so many partitions.
+func (l *Leases) Grow(partitions int) {
+	for len(l.parts) < partitions {
+		l.parts = append(l.parts, lease{})
 	}
 }
 

@@ -117,6 +117,7 @@ func (g *Group) Join(ctx context.Context, m Member) (*Consumer, error) {
 	g.mu.Lock()
 	g.mu.consumers = append(g.mu.consumers, c)
 	g.mu.Unlock()
+	g.relet() // before its first Permit
 	return c, nil
 }
 
@@ -179,6 +180,7 @@ func (c *Consumer) Leave() {
 	g.mu.consumers = slices.DeleteFunc(g.mu.consumers, func(x *Consumer) bool { return x == c })
 	g.mu.Unlock()
 	g.leave(c)
+	g.relet()
 	g.forgetReader()
 }
 

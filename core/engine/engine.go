@@ -90,7 +90,8 @@ type Engine struct {
 	blind    bool          // the disk could not be asked; owned by the warden
 	captured chan struct{} // capacity 1: the checkpointer has something to do
 	crowded  sync.Mutex    // one log at a time releases a large crowd; only tried
-	meta     sync.Mutex    // one metadata transaction at a time, from what is read for it to what follows from it
+	pools    pools
+	meta     sync.Mutex // one metadata transaction at a time, from what is read for it to what follows from it
 
 	mu struct {
 		sync.RWMutex

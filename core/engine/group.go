@@ -54,6 +54,7 @@ type Group struct {
 		consumers []*Consumer
 	}
 	roster roster
+	leases leases
 }
 
 // groupPart is a group's place in one partition. While a runner lives, its state has the true cursor, and what is here is
@@ -179,6 +180,7 @@ func (t *Topic) BeginGroup(name string, s Start) (*Group, error) {
 
 func newGroup(t *Topic, name string, durable bool) *Group {
 	g := &Group{topic: t, name: name, durable: durable, runners: map[*log]*runner{}}
+	g.leases.init()
 	g.extend(t.parts())
 	return g
 }

@@ -16,6 +16,7 @@ const (
 	inputNack
 	inputNackAll
 	inputHold
+	inputCommit
 )
 
 // input is something that a runner is told.

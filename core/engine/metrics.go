@@ -21,6 +21,9 @@ type Metrics struct {
 
 	GivenUp prometheus.Counter // half messages that nobody decided about
 
+	rebalances     *prometheus.CounterVec // reason: members, acknowledged, gone, unlocked, timeout, silent
+	refusedCommits prometheus.Counter
+
 	filtered    prometheus.Counter
 	deadLetters prometheus.Counter
 
@@ -57,6 +60,10 @@ func newMetrics(e *Engine, reg prometheus.Registerer) *Metrics {
 		commitCount: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "isthmus_commit_messages_total", Help: "Messages made durable."}),
 	}
+	m.rebalances = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "isthmus_rebalances_total", Help: "Partitions that changed hands between queue-based members and the other consumers of a group."}, []string{"reason"})
+	m.refusedCommits = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "isthmus_refused_commits_total", Help: "Commits by queue-based members of what they were never given, in groups shared with other consumers."})
 	m.filtered = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "isthmus_group_filtered_total", Help: "Messages that no member of a group wanted: acknowledged for it."})
 	m.deadLetters = prometheus.NewCounter(prometheus.CounterOpts{
@@ -67,7 +74,7 @@ func newMetrics(e *Engine, reg prometheus.Registerer) *Metrics {
 	m.scannedBytes = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "isthmus_cold_scanned_bytes_total", Help: "Bytes that catch-up readers have brought from the journals."})
 	if reg != nil {
-		reg.MustRegister(m.Connections, m.Publishes, m.Duplicates, m.Deliveries, m.Dropped, m.GroupDropped, m.filtered, m.deadLetters, m.commitSeconds, m.commitBytes, m.commitCount,
+		reg.MustRegister(m.Connections, m.Publishes, m.Duplicates, m.Deliveries, m.Dropped, m.GroupDropped, m.rebalances, m.refusedCommits, m.filtered, m.deadLetters, m.commitSeconds, m.commitBytes, m.commitCount,
 			m.coldReads, m.scannedBytes,
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 				Name: "isthmus_cold_cache_bytes", Help: "Memory that holds what catch-up readers have read lately."},

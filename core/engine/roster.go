@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"isthmus/core"
+	"isthmus/core/dispatch"
 )
 
 // presumedAlive is how long a member of before a restart counts as one without having been heard of: were the list
@@ -54,7 +55,6 @@ func (r *roster) collect(g *Group, b *batch) {
 func (g *Group) Heartbeat(member string) (changed bool) {
 	r := &g.roster
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.mu.members == nil {
 		r.mu.members = map[string]time.Time{}
 	}
@@ -63,6 +63,10 @@ func (g *Group) Heartbeat(member string) (changed bool) {
 	if !known {
 		r.mu.version++
 	}
+	r.mu.Unlock()
+	if !known {
+		g.relet()
+	}
 	return !known
 }
 
@@ -70,13 +74,17 @@ func (g *Group) Heartbeat(member string) (changed bool) {
 func (g *Group) Forget(member string) {
 	r := &g.roster
 	r.mu.Lock()
-	if _, known := r.mu.members[member]; known {
+	_, known := r.mu.members[member]
+	if known {
 		delete(r.mu.members, member)
 		r.mu.version++
 	}
 	r.mu.Unlock()
 	for i := range g.parts() {
 		g.Unlock(int32(i), member)
+	}
+	if known {
+		g.relet()
 	}
 }
 
@@ -98,13 +106,15 @@ func (g *Group) Members() []string {
 
 // lease says who has a partition of a group. holder is guarded by the part's mutex.
 type lease struct {
-	reader string    // who pulled last; recorded, not enforced
 	holder string    // who locked it, for orderly consumption
 	until  time.Time // when the lock ends unless renewed
 }
 
-// Lock gives a partition to a queue-based member for a while, or renews it; false when somebody else has it.
+// Lock gives a partition to a queue-based member for a while, or renews it; false when somebody else has it, or its lease.
 func (g *Group) Lock(partition int32, member string, ttl time.Duration) bool {
+	if !g.mayPull(partition, member) {
+		return false
+	}
 	now := g.topic.eng.now()
 	gp := g.parts()[partition]
 	gp.mu.Lock()
@@ -121,9 +131,13 @@ func (g *Group) Lock(partition int32, member string, ttl time.Duration) bool {
 func (g *Group) Unlock(partition int32, member string) {
 	gp := g.parts()[partition]
 	gp.mu.Lock()
-	defer gp.mu.Unlock()
-	if gp.mu.lease.holder == member {
+	mine := gp.mu.lease.holder == member
+	if mine {
 		gp.mu.lease.holder = ""
+	}
+	gp.mu.Unlock()
+	if mine {
+		g.withLeases(func(b *dispatch.Leases, now int64) { b.Unlock(partition, member, now) })
 	}
 }
 
@@ -139,20 +153,14 @@ func (g *Group) LockedBy(partition int32) string {
 	return ""
 }
 
-// RecordLease notes who reads a partition by pulling.
-func (g *Group) RecordLease(partition int32, member string) {
-	gp := g.parts()[partition]
-	gp.mu.Lock()
-	defer gp.mu.Unlock()
-	gp.mu.lease.reader = member
-}
-
-// Lease returns who pulled a partition last, or "".
-func (g *Group) Lease(partition int32) string {
-	gp := g.parts()[partition]
-	gp.mu.Lock()
-	defer gp.mu.Unlock()
-	return gp.mu.lease.reader
+// Lease returns who has a partition for itself: the queue-based member that pulls it; "" when nobody does, or the group's
+// other consumers have it.
+func (g *Group) Lease(partition int32) (holder string) {
+	g.withLeases(func(b *dispatch.Leases, _ int64) { holder = b.Holder(partition) })
+	if holder == dispatch.Pool {
+		return ""
+	}
+	return holder
 }
 
 // Committed returns the offset that a queue-based member goes on from; false when nothing was committed or acknowledged
@@ -165,12 +173,13 @@ func (g *Group) Committed(partition int32) (core.Offset, bool) {
 }
 
 // Commit acknowledges everything of a partition below next. A commit below the mark changes nothing, one beyond the log
-// counts as its end. While consumers are joined it means what their mode makes of a cumulative acknowledgement.
+// counts as its end. While consumers are joined it means what their mode makes of a cumulative acknowledgement, unless the
+// partition is a queue-based member's.
 func (g *Group) Commit(partition int32, next core.Offset) {
 	gp := g.parts()[partition]
 	next = min(next, gp.p.committed.Load())
 	for r := gp.commit(next); r != nil; r = gp.commit(next) {
-		if r.mail.post(input{kind: inputAckThrough, partition: partition, a: next}) {
+		if r.mail.post(input{kind: inputCommit, partition: partition, a: next}) {
 			return
 		}
 		<-r.done // it was ending

@@ -32,6 +32,8 @@ type runner struct {
 	now    int64         // unix ms, as the states were told last
 	most   int32         // attempts; 0: without end
 	dead   deadLetters
+	lent   bool  // some partitions are with pullers
+	relet  int64 // unix ms: when the members are counted again, in a group with pullers
 }
 
 type runnerPart struct {
@@ -45,6 +47,7 @@ type runnerPart struct {
 	copied  time.Time
 	failed  error // of reading; logged once
 	wake    int64 // unix ms: when the state has something due; 0: never
+	lent    bool  // pullers have it, or are about to
 
 	// key_shared
 	pieces      []core.Entry // becomes fresh
@@ -162,6 +165,7 @@ func (r *runner) expire() {
 	for _, rp := range r.parts {
 		rp.state.Expire(r.now)
 	}
+	r.lend()
 }
 
 // rest is how long the runner may sleep if nobody wakes it; 0: for ever.
@@ -176,6 +180,9 @@ func (r *runner) rest(unsaved bool) (d time.Duration) {
 	}
 	if r.stuck() {
 		soonest(retryEvery)
+	}
+	if r.lent || r.group.leases.mixed.Load() {
+		soonest(leaseCheck)
 	}
 	for _, rp := range r.parts {
 		if rp.wake != 0 {
@@ -226,6 +233,9 @@ func (r *runner) apply(in input) {
 }
 
 func (rp *runnerPart) apply(in input) {
+	if rp.lent { // its state is not asked until it comes back
+		rp.changed = true
+	}
 	end := rp.gp.p.committed.Load() // what does not exist cannot be acknowledged
 	switch in.kind {
 	case inputAck:
@@ -234,9 +244,26 @@ func (rp *runnerPart) apply(in input) {
 		rp.state.AckThrough(in.consumer, min(in.a, end))
 	case inputNack:
 		rp.state.Nack(in.consumer, in.a, in.b)
+	case inputCommit:
+		rp.commit(min(in.a, end))
 	case inputHold:
 		rp.state.Hold(in.consumer, in.a, in.b)
 	case inputCall, inputNackAll: // for the whole runner
+	}
+}
+
+// commit is a queue-based member's word on a partition. While it has the partition, the state only keeps the cursor.
+func (rp *runnerPart) commit(next core.Offset) {
+	if !rp.lent {
+		rp.state.AckThrough(0, next)
+		return
+	}
+	cur := rp.state.Cursor()
+	cur = cur.Clone()
+	if cur.AckThrough(next) {
+		rp.state.Reset(cur)
+		rp.changed = true
+		rp.gp.mark.Store(cur.Next)
 	}
 }
 
@@ -343,16 +370,20 @@ func (r *runner) snapshot(last bool) (later bool) {
 			later = true
 			continue
 		}
-		cur := rp.state.Cursor()
-		gp := rp.gp
-		gp.mu.Lock()
-		gp.mu.cursor, gp.mu.committed = cur.Clone(), true
-		gp.mu.version++
-		gp.mu.Unlock()
-		gp.mark.Store(cur.Next)
-		rp.changed, rp.copied = false, now
+		r.copy(rp, now)
 	}
 	return later
+}
+
+func (r *runner) copy(rp *runnerPart, now time.Time) {
+	cur := rp.state.Cursor()
+	gp := rp.gp
+	gp.mu.Lock()
+	gp.mu.cursor, gp.mu.committed = cur.Clone(), true
+	gp.mu.version++
+	gp.mu.Unlock()
+	gp.mark.Store(cur.Next)
+	rp.changed, rp.copied = false, now
 }
 
 // finish applies what is still in the mailbox and leaves the cursors to the group.

@@ -25,6 +25,7 @@ const retryEvery = time.Second
 // round gives every partition one turn and hands over what was assigned; true when there may be more to do.
 func (r *runner) round(ctx context.Context) (more bool) {
 	r.most = r.group.retry().MaxAttempts
+	r.lend()
 	for _, s := range r.order {
 		s.account.Permits += s.c.credit.Swap(0)
 	}
@@ -77,6 +78,10 @@ func (s *seat) settle(r *runner) {
 
 // serve reads for a partition what its consumers can take, and collects what the state assigns.
 func (r *runner) serve(ctx context.Context, rp *runnerPart) (more bool) {
+	if rp.lent {
+		rp.wake = 0
+		return false
+	}
 	if want := rp.state.Want(); want > 0 {
 		more = r.feed(ctx, rp, want)
 	}

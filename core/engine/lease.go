@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"isthmus/core"
+	"isthmus/core/dispatch"
+)
+
+// How long a holder has for acknowledging what it was given, as long as a queue lock lives without being renewed; and
+// three times the interval at which queue-based clients share out their queues.
+const (
+	handOver     = 60 * time.Second
+	leaseSilence = 60 * time.Second
+	leaseCheck   = time.Second // how often a runner of a mixed group looks at them
+)
+
+// leases is a group's book of who may take from which partition. The mutex is a leaf; mixed spares runners of plain
+// groups from taking it.
+type leases struct {
+	mixed atomic.Bool // pullers and consumers share the group, or did at the last look
+	known atomic.Bool // there was a puller once
+	mu    struct {
+		sync.Mutex
+		book dispatch.Leases
+	}
+}
+
+func (l *leases) init() {
+	l.mu.book.HandOver, l.mu.book.Silence = handOver.Milliseconds(), leaseSilence.Milliseconds()
+}
+
+// relet brings the leases in line with the members. Whoever changed them calls it, without holding a leaf lock. A group
+// that never had a queue-based member has nothing to bring in line.
+func (g *Group) relet() {
+	pullers, pool, now := g.Members(), g.poolSize(), g.topic.eng.now().UnixMilli()
+	l := &g.leases
+	if len(pullers) == 0 && !l.known.Load() {
+		return
+	}
+	l.mu.Lock()
+	was, parts := l.mu.book.Phantoms(), g.parts()
+	if !l.known.Swap(true) { // until now everything was the consumers'
+		l.mu.book.Members(len(parts), nil, pool, now)
+	}
+	l.mu.book.Members(len(parts), pullers, pool, now)
+	for _, gp := range parts {
+		l.mu.book.Mark(gp.p.index, gp.mark.Load(), now)
+	}
+	l.mixed.Store(l.mu.book.Enforced())
+	moves := l.mu.book.Moves()
+	l.mu.Unlock()
+	g.moved(moves)
+	g.wakeRunners()
+	if was != pool && len(pullers) > 0 {
+		g.topic.eng.poolChanged(g)
+	}
+}
+
+// poolSize counts the clients behind the group's consumers: a Pulsar client makes one for each partition.
+func (g *Group) poolSize() int {
+	names := map[[2]string]bool{}
+	for _, c := range g.Consumers() {
+		names[[2]string{c.member.Protocol, c.member.Name}] = true
+	}
+	return len(names)
+}
+
+// PoolSize returns how many members of the group consume without choosing partitions by themselves. Queue-based clients
+// must count them in when they share out the queues.
+func (g *Group) PoolSize() int {
+	g.leases.mu.Lock()
+	defer g.leases.mu.Unlock()
+	return g.leases.mu.book.Phantoms()
+}
+
+// OnPool has f called whenever the number of consumers beside a group's queue-based members changed. f must not block.
+func (e *Engine) OnPool(f func(*Group)) {
+	e.pools.mu.Lock()
+	defer e.pools.mu.Unlock()
+	e.pools.mu.f = append(e.pools.mu.f, f)
+}
+
+// pools are who wants to know of changed pools. The mutex is a leaf.
+type pools struct {
+	mu struct {
+		sync.Mutex
+		f []func(*Group)
+	}
+}
+
+func (e *Engine) poolChanged(g *Group) {
+	e.pools.mu.Lock()
+	fs := e.pools.mu.f
+	e.pools.mu.Unlock()
+	for _, f := range fs {
+		f(g)
+	}
+}
+
+// moved counts and logs what changed hands in a group that pullers share with consumers.
+func (g *Group) moved(moves []dispatch.Move) {
+	for _, m := range moves {
+		if m.From != dispatch.Pool && m.To != dispatch.Pool {
+			continue
+		}
+		g.topic.eng.metrics.rebalances.WithLabelValues(m.Why).Inc()
+		g.topic.eng.cfg.Log.Info("partition changed hands", "topic", g.topic.name.String(), "group", g.name,
+			"partition", m.Partition, "from", m.From, "to", m.To, "reason", m.Why)
+	}
+}
+
+func (g *Group) wakeRunners() {
+	for _, gp := range g.parts() {
+		gp.mu.Lock()
+		r := gp.mu.runner
+		gp.mu.Unlock()
+		if r != nil {
+			r.mail.wake()
+		}
+	}
+}
+
+// withLeases changes the book and tells what moved.
+func (g *Group) withLeases(f func(b *dispatch.Leases, now int64)) {
+	l := &g.leases
+	l.mu.Lock()
+	l.mu.book.Grow(len(g.parts()))
+	f(&l.mu.book, g.topic.eng.now().UnixMilli())
+	moves := l.mu.book.Moves()
+	l.mu.Unlock()
+	if len(moves) > 0 {
+		g.moved(moves)
+		g.wakeRunners()
+	}
+}
+
+// Pull tells whether a queue-based member may take from a partition now, and notes that it wants to. When not, the partition
+// is to look empty: it is locked by or leased to somebody else, or about to change hands.
+// Spec: appendix B 4: exclusivity does not depend on the client's arithmetic
+func (g *Group) Pull(partition int32, member string) bool {
+	if owner := g.LockedBy(partition); owner != "" && owner != member {
+		return false
+	}
+	return g.mayPull(partition, member)
+}
+
+func (g *Group) mayPull(partition int32, member string) (may bool) {
+	g.withLeases(func(b *dispatch.Leases, now int64) {
+		b.Expire(now)
+		may = b.Pull(partition, member, now)
+	})
+	return may
+}
+
+// Pulled notes that the member got what lies below next.
+func (g *Group) Pulled(partition int32, member string, next core.Offset) {
+	g.withLeases(func(b *dispatch.Leases, _ int64) { b.Given(partition, member, next) })
+}
+
+// CommitAs is Commit by a queue-based member. Where consumers share the group it may not acknowledge what it was never given:
+// the error wraps ErrInvalid.
+func (g *Group) CommitAs(partition int32, member string, next core.Offset) error {
+	may := true
+	g.withLeases(func(b *dispatch.Leases, _ int64) { may = b.Committable(partition, member, next) })
+	if !may {
+		g.topic.eng.metrics.refusedCommits.Inc()
+		return fmt.Errorf("commit of %d in partition %d of %s by %s, which was not given so much: %w", next, partition, g.topic.name, member, core.ErrInvalid)
+	}
+	g.Commit(partition, next)
+	return nil
+}
+
+// Unacked returns the first offset of a partition at or after o that the group has not acknowledged, and where the next
+// acknowledged range begins. What lies below the mark is given as it is: somebody wants it again. While consumers are at
+// work it may lag behind by a moment.
+func (g *Group) Unacked(partition int32, o core.Offset) (from, until core.Offset) {
+	gp := g.parts()[partition]
+	gp.mu.Lock()
+	defer gp.mu.Unlock()
+	c := &gp.mu.cursor
+	if o < c.Next || c.Holes() == 0 {
+		return o, math.MaxInt64
+	}
+	from = c.NextUnacked(o)
+	for r := range c.Acked() {
+		if r.From > from {
+			return from, r.From
+		}
+	}
+	return from, math.MaxInt64
+}
+
+// lend brings a runner's partitions in line with the leases: what the pool does not have is not dispatched, and what it is
+// to give up goes when nothing of it is in flight, its cursor copied before.
+func (r *runner) lend() {
+	g := r.group
+	mixed := g.leases.mixed.Load()
+	if !mixed && !r.lent {
+		return
+	}
+	if mixed && r.now >= r.relet {
+		r.relet = r.now + 5*leaseCheck.Milliseconds()
+		g.relet() // members that are presumed alive may be none by now
+	}
+	g.withLeases(func(b *dispatch.Leases, now int64) {
+		b.Expire(now)
+		r.lent = false
+		for _, rp := range r.parts {
+			i := rp.gp.p.index
+			b.Mark(i, rp.gp.mark.Load(), now)
+			if !b.Serves(i) && b.Holder(i) == dispatch.Pool && rp.state.InFlight() == 0 {
+				r.copy(rp, time.Now())
+				b.Idle(i, now)
+			}
+			rp.lent = b.Enforced() && !b.Serves(i)
+			r.lent = r.lent || rp.lent
+		}
+	})
+}
