@@ -28,6 +28,8 @@ func (f Format) String() string {
 		return "pulsar"
 	case FormatRocketMQ:
 		return "rocketmq"
+	case FormatParked:
+		return "parked"
 	}
 	return "format-" + strconv.Itoa(int(f))
 }

@@ -130,7 +130,7 @@ func TestJavaRocketMQ(t *testing.T) {
 	k := b.consume("persistent://acme/out/by-rocketmq", "go", "c", pulsar.Exclusive)
 	defer k.Close()
 	judgeForeign(t, "java", "Pulsar", b.take(k, foreignCount, 20*time.Second))
-	judgeForeign(t, "java", "RocketMQ", b.take(b.rocketmqConsumer("by-rocketmq", "go", true), foreignCount, 30*time.Second))
+	judgeForeign(t, "java", "RocketMQ", b.take(b.rocketmqConsumer("by-rocketmq", "go-rocketmq", true), foreignCount, 30*time.Second))
 	fromMQTT := b.take(sub, foreignCount, 10*time.Second)
 	for i := range fromMQTT {
 		fromMQTT[i].Key = strings.TrimPrefix(fromMQTT[i].Topic, "by-rocketmq/")

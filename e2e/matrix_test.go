@@ -89,7 +89,7 @@ func matrixRow(b *bed, name string, send func([]clients.Message)) {
 	byMQTT := b.mqttSub("sub-"+name, name+"/+")
 	byPulsar := b.consume(topic, "matrix", "c", pulsar.Exclusive)
 	defer byPulsar.Close()
-	byRocketMQ, err := clients.NewRocketMQConsumer(b.NameServer, name, "matrix", true, "")
+	byRocketMQ, err := clients.NewRocketMQConsumer(b.NameServer, name, "matrix-rocketmq", true, "") // a group of its own: one name is one group
 	b.must(err)
 	defer byRocketMQ.Close()
 

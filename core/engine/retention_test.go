@@ -107,7 +107,7 @@ func TestAFullBacklogIsRefusedUntilThereIsRoom(t *testing.T) {
 		for i := range 30 { // nobody waits for them
 			p.publish(t, part, "k", kilo(i))
 		}
-		g := begin(t, topic, "g", engine.Latest)
+		begin(t, topic, "g", engine.Latest)
 		n := 0
 		for ; n < 30; n++ {
 			if err := p.Publish(part, message("k", kilo(n)), 0); err != nil {
