@@ -134,7 +134,7 @@ func (w *crashWorld) start() error {
 		return err
 	}
 	e, err := engine.Open(context.Background(), engine.Config{
-		Journals: store, Meta: w.meta, Slots: w.slots, TrimFloor: time.Second, MarkBytes: 6 << 10, ViewBytes: 8 << 10, TailBytes: 8 << 10,
+		Journals: store, Meta: w.meta, Slots: w.slots, Openers: 1, TrimFloor: time.Second, MarkBytes: 6 << 10, ViewBytes: 8 << 10, TailBytes: 8 << 10,
 		Defaults: engine.Defaults{Tenant: "public", Namespace: "default", AutoCreate: true, Deduplicate: w.dedup},
 	})
 	if err != nil {

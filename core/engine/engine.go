@@ -45,6 +45,7 @@ type Config struct {
 	MarkBytes     int64            // journal bytes between two places to read and trim from; default 4 MiB
 	ViewBytes     int64            // journal bytes between two checkpoints of its views; default 32 MiB
 	FailoverGrace time.Duration    // for late acks of a connected predecessor; default 1 s, negative: none
+	Openers       int              // journals that start-up opens at a time; default 8
 	MaxMessage    int              // bytes of an entry; default 5 MiB and some
 	Now           func() time.Time // default time.Now; the wall clock of retention, locks and expiry
 	Log           *slog.Logger
@@ -64,6 +65,7 @@ func (c *Config) setDefaults() {
 	c.MarkBytes = cmp.Or(c.MarkBytes, markBytes)
 	c.ViewBytes = cmp.Or(c.ViewBytes, checkpointBytes)
 	c.FailoverGrace = cmp.Or(c.FailoverGrace, time.Second)
+	c.Openers = cmp.Or(c.Openers, 8)
 	c.MaxMessage = cmp.Or(c.MaxMessage, 6<<20)
 	c.Parked.setDefaults()
 	c.Defaults.Tenant = cmp.Or(c.Defaults.Tenant, "public")
@@ -92,6 +94,7 @@ type Engine struct {
 	crowded  sync.Mutex    // one log at a time releases a large crowd; only tried
 	pools    pools
 	meta     sync.Mutex // one metadata transaction at a time, from what is read for it to what follows from it
+	dormant  dormant
 
 	mu struct {
 		sync.RWMutex
@@ -128,7 +131,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	e.mu.parkings = map[uint32]*parking{}
 	e.mu.checkers = map[core.Format]func(*ParkedMessage) bool{}
 	if err := e.recover(ctx); err != nil {
-		return nil, errors.Join(err, e.closeLogs())
+		return nil, errors.Join(err, e.dormant.close(), e.closeLogs())
 	}
 	e.tasks.start(e.warden)
 	return e, nil

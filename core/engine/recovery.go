@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"isthmus/core"
@@ -39,6 +38,9 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load counters: %w", err)
 	}
+	if err := e.dormant.load(e.cfg.Meta); err != nil {
+		return err
+	}
 	topics := map[core.TopicName]meta.TopicRecord{}
 	err = e.cfg.Meta.Load(meta.Topics, func(key string, v []byte) error {
 		n, err := core.ParseTopicName(key, "", "")
@@ -58,11 +60,23 @@ func (e *Engine) recover(ctx context.Context) error {
 	if err := e.removeLeftovers(ctx, topics); err != nil {
 		return err
 	}
-	for _, n := range slices.SortedFunc(maps.Keys(topics), func(a, b core.TopicName) int { return strings.Compare(a.String(), b.String()) }) {
+	names := slices.SortedFunc(maps.Keys(topics), func(a, b core.TopicName) int { return strings.Compare(a.String(), b.String()) })
+	var journals []string
+	for _, n := range names {
 		rec := topics[n]
 		if rec.Hash != placementHash {
 			return fmt.Errorf("%s places keys by %q, this version by %q: %w", n, rec.Hash, placementHash, core.ErrUnsupported)
 		}
+		for i := range rec.Numbers {
+			journals = append(journals, journalName(n, rec, i))
+		}
+	}
+	slices.Sort(journals)
+	if err := e.openAll(ctx, slices.Compact(journals)); err != nil {
+		return err
+	}
+	for _, n := range names {
+		rec := topics[n]
 		if _, err := e.addTopic(ctx, n, rec); err != nil && !e.setAside(n, err) {
 			return err
 		}
@@ -86,7 +100,7 @@ func (e *Engine) recover(ctx context.Context) error {
 		}
 		l.unpark(func(target uint32) bool { return l.part(target) == nil })
 	}
-	if err := e.loadGroups(); err != nil {
+	if err := errors.Join(e.loadGroups(), e.dormant.close()); err != nil {
 		return err
 	}
 	return e.followDefaults()
@@ -205,30 +219,23 @@ func (e *Engine) logOf(ctx context.Context, name string) (*log, error) {
 	if l != nil {
 		return l, nil
 	}
-	rec, err := e.journalRecord(name)
-	if err != nil {
-		return nil, err
-	}
-	rec.Epoch++
-	if err := e.cfg.Meta.Apply([]meta.Write{{Bucket: meta.Journals, Key: name, Value: rec.Encode()}}); err != nil {
-		return nil, fmt.Errorf("epoch of journal %s: %w", name, err)
-	}
-	j, err := e.cfg.Journals.Open(ctx, name, rec.Epoch, journal.Seq(rec.Durable))
+	j, err := e.open(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("open journal %s: %w", name, err)
 	}
+	rec := e.dormant.records[name]
 	l = newLog(e, name, rec.Epoch, j)
 	l.tail.seq, l.tail.savedSeq = journal.Seq(rec.Durable), journal.Seq(rec.Durable)
 	l.saved, l.last, l.tail.time = rec, rec.Time, rec.Time
-	if l.tail.marks, err = e.loadMarks(name); err != nil {
-		return nil, errors.Join(err, j.Close())
-	}
+	l.tail.marks = e.dormant.marks[name]
 	if !l.start(l.commit) {
 		return nil, errors.Join(fmt.Errorf("open journal %s: %w", name, core.ErrClosed), j.Close())
 	}
 	e.mu.Lock()
 	e.mu.logs[name] = l
 	e.mu.Unlock()
+	delete(e.dormant.records, name)
+	delete(e.dormant.marks, name)
 	return l, nil
 }
 
@@ -250,40 +257,6 @@ func (e *Engine) newLogOf(ctx context.Context, name string) (*log, error) {
 		err = fmt.Errorf("journal %s has blocks that no topic knows: was the metadata lost or replaced? %w", name, core.ErrInvalid)
 	}
 	return l, err
-}
-
-func (e *Engine) journalRecord(name string) (rec meta.JournalRecord, err error) {
-	err = e.cfg.Meta.Load(meta.Journals, func(key string, v []byte) (err error) {
-		if key == name {
-			rec, err = meta.DecodeJournal(v)
-		}
-		return err
-	})
-	if err != nil {
-		return rec, fmt.Errorf("metadata of journal %s: %w", name, err)
-	}
-	return rec, nil
-}
-
-func (e *Engine) loadMarks(name string) (ms []mark, err error) {
-	err = e.cfg.Meta.Load(meta.Marks, func(key string, v []byte) error {
-		rest, ok := strings.CutPrefix(key, name+separator)
-		if !ok {
-			return nil
-		}
-		seq, err := strconv.ParseUint(rest, 16, 64)
-		if err != nil {
-			return fmt.Errorf("mark %q: %w", key, err)
-		}
-		rec, err := meta.DecodeMark(v)
-		if err != nil {
-			return fmt.Errorf("mark %q: %w", key, err)
-		}
-		ms = append(ms, mark{journal.Seq(seq), rec.Time, offsetMap(rec.Next), offsetMap(rec.Bytes)})
-		return nil
-	})
-	slices.SortFunc(ms, func(a, b mark) int { return int(int64(a.seq) - int64(b.seq)) })
-	return ms, err
 }
 
 func offsetMap(ps []meta.PartitionOffset) map[uint32]core.Offset {

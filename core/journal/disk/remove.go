@@ -12,16 +12,18 @@ import (
 
 // Remove implements journal.Remover. The fence goes last: while anything is left the directory still says whose it was.
 func (s *Store) Remove(ctx context.Context, name string) error {
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := s.take(ctx, name); err != nil {
+		return err
 	}
+	defer s.leave(name)
 	if s.opened(name) != nil {
 		return fmt.Errorf("remove journal %s, which is open: %w", name, core.ErrBusy)
 	}
-	if err := s.remove(filepath.Join(s.opt.Dir, escape(name))); err != nil {
+	dir := filepath.Join(s.opt.Dir, escape(name))
+	known := <-s.dirs
+	delete(known, dir)
+	s.dirs <- known
+	if err := s.remove(dir); err != nil {
 		return fmt.Errorf("remove journal %s: %w", name, err)
 	}
 	return nil

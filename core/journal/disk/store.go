@@ -14,12 +14,12 @@ import (
 // it that no second process works there.
 type Store struct {
 	opt  Options
-	turn chan struct{} // held while a journal is being opened
-	made bool          // Dir is there, durably; owned by whoever has the turn
+	dirs chan map[string]bool // one place: the directories that are there, durably; nil: not looked yet
 
 	mu struct {
 		sync.Mutex
-		open map[string]*Journal // by name
+		open    map[string]*Journal      // by name
+		opening map[string]chan struct{} // closed when it is open, or could not be
 	}
 }
 
@@ -29,8 +29,9 @@ func New(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("disk journal: %w", err)
 	}
-	s := &Store{opt: o, turn: make(chan struct{}, 1)}
-	s.mu.open = map[string]*Journal{}
+	s := &Store{opt: o, dirs: make(chan map[string]bool, 1)}
+	s.dirs <- nil
+	s.mu.open, s.mu.opening = map[string]*Journal{}, map[string]chan struct{}{}
 	return s, nil
 }
 
@@ -39,12 +40,10 @@ func (s *Store) Open(ctx context.Context, name string, epoch uint64, durable jou
 	if name == "" {
 		return nil, fmt.Errorf("open journal: empty name: %w", core.ErrInvalid)
 	}
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := s.take(ctx, name); err != nil {
+		return nil, err
 	}
+	defer s.leave(name)
 	j, err := s.open(ctx, name, epoch, durable)
 	if err != nil {
 		return nil, fmt.Errorf("open journal %s: %w", name, err)
@@ -53,6 +52,33 @@ func (s *Store) Open(ctx context.Context, name string, epoch uint64, durable jou
 	defer s.mu.Unlock()
 	s.mu.open[name] = j
 	return j, nil
+}
+
+// take waits until nobody else is opening a journal, and makes the caller the one who is.
+func (s *Store) take(ctx context.Context, name string) error {
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		busy := s.mu.opening[name]
+		if busy == nil {
+			s.mu.opening[name] = make(chan struct{})
+		}
+		s.mu.Unlock()
+		if busy == nil {
+			return nil
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}
+
+func (s *Store) leave(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.mu.opening[name])
+	delete(s.mu.opening, name)
 }
 
 func (s *Store) open(ctx context.Context, name string, epoch uint64, durable journal.Seq) (*Journal, error) {
@@ -73,17 +99,48 @@ func (s *Store) open(ctx context.Context, name string, epoch uint64, durable jou
 	return newJournal(s, name, dir, epoch, r), nil
 }
 
+// makeDir makes sure that a journal's directory is there, durably.
 func (s *Store) makeDir(dir string) error {
+	known := <-s.dirs
+	defer func() { s.dirs <- known }()
+	if known == nil {
+		there, err := s.lookAround()
+		if err != nil {
+			return err
+		}
+		known = there
+	}
+	if known[dir] {
+		return nil
+	}
 	if err := s.opt.FS.MkdirAll(dir); err != nil {
 		return err
 	}
-	if !s.made {
-		if err := s.opt.FS.SyncDir(filepath.Dir(s.opt.Dir)); err != nil {
-			return err
-		}
-		s.made = true
+	if err := s.opt.FS.SyncDir(s.opt.Dir); err != nil {
+		return err
 	}
-	return s.opt.FS.SyncDir(s.opt.Dir)
+	known[dir] = true
+	return nil
+}
+
+// lookAround returns the directories that are there already. Whoever made them may have died before they were durable.
+func (s *Store) lookAround() (map[string]bool, error) {
+	if err := s.opt.FS.MkdirAll(s.opt.Dir); err != nil {
+		return nil, err
+	}
+	err := s.opt.FS.SyncDir(filepath.Dir(s.opt.Dir))
+	if err == nil {
+		err = s.opt.FS.SyncDir(s.opt.Dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	names, err := s.opt.FS.ReadDir(s.opt.Dir)
+	known := map[string]bool{}
+	for _, name := range names {
+		known[filepath.Join(s.opt.Dir, name)] = true
+	}
+	return known, err
 }
 
 func (s *Store) opened(name string) *Journal {
