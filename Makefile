@@ -1,5 +1,5 @@
 # make run and make test are all that a fresh machine with Go needs; the rest is for those who change things.
-.PHONY: run build test e2e crash kill bench bench-large lint fmt fuzz tools
+.PHONY: model run build test e2e crash kill bench bench-large lint fmt fuzz tools
 
 TEST  := go test -race -shuffle=on
 # The public clients race with themselves: where they run in the test process the detector is off. The gateway's own races
@@ -43,6 +43,9 @@ bench: ## the engine's figures against a null baseline in the same run, at a siz
 
 bench-large: ## the same with 10 million messages and 10 GB of backlog: needs 15 GB in TMPDIR
 	$(BENCH) -bench . -benchtime 1x ./core/engine -large
+
+model: ## the random model of delivery, two million steps
+	go test ./core/dispatch -run Model -timeout 30m -args -rapid.checks=18000
 
 fmt:
 	gofmt -w $$(git ls-files '*.go')

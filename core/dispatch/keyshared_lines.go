@@ -195,7 +195,7 @@ func (t *slots) settle(at int32, free bool) {
 		if head == 0 && s.flying == 0 {
 			t.pages[s.slot/slotPage][s.slot%slotPage] = 0
 			t.freeSlots = append(t.freeSlots, at)
-			*s = slot{}
+			*s = slot{queued: none}
 		}
 		return
 	}

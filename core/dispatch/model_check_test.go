@@ -47,6 +47,11 @@ func (s *sim) hand(t *rapid.T, p *simPart) (moved bool) {
 		if !slices.Equal(acked, a.Acked) || len(acked) == 1 && acked[0] == a.Entry.span() {
 			t.Fatalf("%v: acknowledged in it is %v", a, acked)
 		}
+		delete(p.later, a.Entry.Base)
+		delete(p.alarm, a.Entry.Base)
+		if i := slices.IndexFunc(s.members, func(c Consumer) bool { return c.ID == a.To }); s.many() && s.members[i].Timeout > 0 {
+			p.alarm[a.Entry.Base] = s.now + s.members[i].Timeout
+		}
 		p.high = max(p.high, a.Entry.end())
 		p.seen[a.Entry.Base], last = true, a
 	}
@@ -67,6 +72,9 @@ func (s *sim) checkHeld(t *rapid.T, p *simPart, a Assignment) {
 		if id, ok := p.holder[o]; ok {
 			t.Fatalf("%v: %d is at %d", a, o, id)
 		}
+	}
+	if at := p.later[a.Entry.Base]; at > s.now {
+		t.Fatalf("%v at %d, before its time %d", a, s.now, at)
 	}
 }
 
@@ -143,7 +151,8 @@ func (s *sim) settle(t *rapid.T) {
 			return s.credit[c.ID] > 0 && (c.ID == p.active || s.mode == core.Shared && p.holds(c.ID) < s.limit)
 		})
 		for o, acked := range p.acked {
-			if _, held := p.holder[core.Offset(o)]; able && !acked && !held {
+			e, _ := p.entryAt(core.Offset(o))
+			if _, held := p.holder[core.Offset(o)]; able && !acked && !held && p.later[e.Base] <= s.now {
 				t.Fatalf("partition %d: %d waits beside credit", p.Partition, o)
 			}
 		}
@@ -231,6 +240,7 @@ func (s *sim) drain(t *rapid.T) {
 		c.Account.Permits += 1 << 20
 		s.credit[c.ID] += 1 << 20
 	}
+	s.pass(1000)              // whatever was asked for later is due
 	for held := true; held; { // at most a limit goes out at a time
 		s.settle(t)
 		held = false

@@ -19,6 +19,8 @@ import (
 //   - exclusive and failover: the right member, in order, from the mark on, attempt zero; all members rightly told;
 //   - shared: attempts are counted; new entries go out in order;
 //   - key_shared: attempts are counted; no key is in flight at two members, and each goes out in order (S1.38 to S1.40);
+//   - what is asked for again comes when it was asked for, or when the back-off says, and not before; what is held for too
+//     long is taken back;
 //   - credit falls by exactly what was still to deliver.
 func TestStateAgainstModel(t *testing.T) {
 	for _, mode := range []core.Mode{core.Exclusive, core.Failover, core.Shared, core.KeyShared} {
@@ -39,6 +41,9 @@ func TestStateAgainstModel(t *testing.T) {
 					"ack through": s.ackThrough,
 					"nack":        s.nack,
 					"nack all":    s.nackAll,
+					"nack later":  s.nackLater,
+					"hold":        s.hold,
+					"time":        s.time,
 					"skip":        s.skip,
 					"seek":        s.seek,
 					"restart":     s.restart,
@@ -55,6 +60,7 @@ type sim struct {
 	limit   int // messages that a shared member may hold of a partition
 	keys    Keys
 	ahead   int64
+	now     int64
 	parts   []*simPart
 	members []Consumer // in the order of joining
 	credit  map[ConsumerID]int64
@@ -68,6 +74,8 @@ type simPart struct {
 	acked   []bool // by offset, to the end of the log
 	holder  map[core.Offset]ConsumerID
 	attempt map[core.Offset]int32 // by base
+	later   map[core.Offset]int64 // by base: not to be handed out before
+	alarm   map[core.Offset]int64 // by base: when it is taken from who has it
 	seen    map[core.Offset]bool  // bases handed out since the last rewind
 	active  ConsumerID
 	told    map[ConsumerID]bool
@@ -83,9 +91,13 @@ func newSim(t *rapid.T, mode core.Mode) *sim {
 		s.keys = Keys{rapid.SampledFrom([]Split{Ring, Halves, Declared}).Draw(t, "split"), rapid.IntRange(0, 3).Draw(t, "any order") == 0}
 		s.ahead = rapid.SampledFrom([]int64{1, 4, 1 << 20}).Draw(t, "ahead")
 	}
+	var backoff []int64
+	if s.many() && rapid.Bool().Draw(t, "back-off") {
+		backoff = []int64{0, 5, 20}
+	}
 	n := rapid.IntRange(0, 3).Draw(t, "partitions")
 	for i := range max(1, n) {
-		p := &simPart{Placement: Placement{Partition: int32(i), Partitioned: n > 0, Topic: "persistent://t/n/x", Keys: s.keys, Limits: Limits{Consumer: int64(s.limit), Ahead: s.ahead}}}
+		p := &simPart{Placement: Placement{Partition: int32(i), Partitioned: n > 0, Topic: "persistent://t/n/x", Keys: s.keys, Backoff: backoff, Limits: Limits{Consumer: int64(s.limit), Ahead: s.ahead}}}
 		s.parts = append(s.parts, p)
 		p.begin(t, mode, core.Cursor{})
 	}
@@ -105,6 +117,7 @@ func (p *simPart) begin(t *rapid.T, mode core.Mode, cur core.Cursor) {
 // forget is what a rewind does to the model.
 func (p *simPart) forget(at core.Offset) {
 	p.holder, p.attempt, p.seen, p.sent = map[core.Offset]ConsumerID{}, map[core.Offset]int32{}, map[core.Offset]bool{}, at
+	p.later, p.alarm = map[core.Offset]int64{}, map[core.Offset]int64{}
 }
 
 func (p *simPart) mark() core.Offset {
@@ -155,6 +168,7 @@ func (s *sim) join(t *rapid.T) {
 		Name:     rapid.SampledFrom([]string{"a", "b", "c", "d", "é", "😀", "\ue000"}).Draw(t, "name"),
 		Priority: rapid.IntRange(0, 1).Draw(t, "priority"),
 		Account:  &Account{},
+		Timeout:  rapid.SampledFrom([]int64{0, 0, 10}).Draw(t, "timeout"),
 	}
 	busy := s.mode == core.Exclusive && len(s.members) > 0
 	if s.keys.Split == Declared {
@@ -190,6 +204,9 @@ func (s *sim) exit(c Consumer) {
 		for o, id := range p.holder {
 			if id == c.ID && s.many() {
 				delete(p.holder, o)
+				if e, ok := p.entryAt(o); ok {
+					delete(p.alarm, e.Base)
+				}
 			}
 		}
 		if s.many() && len(s.members) == 0 {
@@ -323,7 +340,7 @@ func (s *sim) nack(t *rapid.T) {
 	o := p.place(t)
 	p.Nack(c.ID, o, 0)
 	if e, ok := p.entryAt(o); ok && s.many() {
-		p.askedAgain(e, c.ID)
+		s.ask(p, e, c.ID, 0)
 	} else if !s.many() && c.ID == p.active && o < p.sent {
 		p.forget(p.mark())
 	}
@@ -334,11 +351,87 @@ func (s *sim) nackAll(t *rapid.T) {
 	p.NackAll(c.ID)
 	for _, e := range p.log {
 		if s.many() {
-			p.askedAgain(e, c.ID)
+			s.ask(p, e, c.ID, 0)
 		}
 	}
 	if !s.many() && c.ID == p.active {
 		p.forget(p.mark())
+	}
+}
+
+func (s *sim) nackLater(t *rapid.T) {
+	p, c := s.draw(t), s.someone(t)
+	e, ok := p.entryAt(p.place(t))
+	if !ok || !s.many() {
+		t.Skip("nothing to ask for")
+	}
+	at := s.now + rapid.Int64Range(1, 30).Draw(t, "in")
+	p.Nack(c.ID, e.Base, at)
+	s.ask(p, e, c.ID, at)
+}
+
+// ask is what a nack means: now, by the back-off, or at its time. By key it stays where it is until then.
+func (s *sim) ask(p *simPart, e Entry, id ConsumerID, at int64) {
+	if !p.has(e, id) {
+		return
+	}
+	if n := len(p.Backoff); at == 0 && n > 0 {
+		if d := p.Backoff[min(int(p.attempt[e.Base]), n-1)]; d > 0 {
+			at = s.now + d
+		}
+	}
+	switch {
+	case at == 0:
+		p.askedAgain(e, id)
+	case s.mode == core.KeyShared:
+		p.alarm[e.Base] = at
+	default:
+		p.askedAgain(e, id)
+		p.later[e.Base] = at
+	}
+}
+
+func (p *simPart) has(e Entry, id ConsumerID) bool {
+	for o := e.Base; o < e.end(); o++ {
+		if p.holder[o] == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *sim) hold(t *rapid.T) {
+	p, c := s.draw(t), s.someone(t)
+	e, ok := p.entryAt(p.place(t))
+	if !ok || !s.many() {
+		t.Skip("nothing to hold")
+	}
+	until := rapid.SampledFrom([]int64{0, s.now, s.now + 3, s.now + 25}).Draw(t, "until")
+	p.Hold(c.ID, e.Base, until)
+	if p.has(e, c.ID) {
+		if p.alarm[e.Base] = until; until == 0 {
+			delete(p.alarm, e.Base)
+		}
+	}
+}
+
+func (s *sim) time(t *rapid.T) { s.pass(rapid.Int64Range(1, 15).Draw(t, "ms")) }
+
+func (s *sim) pass(ms int64) {
+	s.now += ms
+	for _, p := range s.parts {
+		p.Expire(s.now)
+		for _, e := range p.log {
+			if at, set := p.alarm[e.Base]; set && at <= s.now {
+				for o := e.Base; o < e.end(); o++ {
+					if id, held := p.holder[o]; held {
+						p.askedAgain(e, id)
+						break
+					}
+				}
+				delete(p.alarm, e.Base)
+			}
+		}
 	}
 }
 
@@ -353,6 +446,7 @@ func (p *simPart) askedAgain(e Entry, id ConsumerID) {
 	}
 	if had {
 		p.attempt[e.Base]++
+		delete(p.alarm, e.Base)
 	}
 }
 
@@ -384,5 +478,6 @@ func (s *sim) restart(t *rapid.T) {
 			t.Fatal(err)
 		}
 		p.begin(t, s.mode, cur)
+		p.Expire(s.now)
 	}
 }
