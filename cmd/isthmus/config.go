@@ -54,6 +54,7 @@ type DefaultsConfig struct {
 	Backlog   BacklogConfig   `yaml:"backlog"`
 
 	DeleteWhenIdle Duration `yaml:"delete_when_idle"` // topics that clients created; 0: never
+	GroupExpiry    Duration `yaml:"group_expiry"`     // groups that clients began and nobody uses; 0: never
 	Deduplication  bool     `yaml:"deduplication"`
 }
 

@@ -55,6 +55,7 @@ type Group struct {
 	}
 	roster roster
 	leases leases
+	lull   lull
 }
 
 // groupPart is a group's place in one partition. While a runner lives, its state has the true cursor, and what is here is

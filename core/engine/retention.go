@@ -31,6 +31,7 @@ func (e *Engine) warden(ctx context.Context) {
 			e.trim(ctx)
 		}
 		if n%trimEvery == 0 {
+			e.expireGroups(e.now())
 			e.removeIdle(e.now())
 		}
 	}

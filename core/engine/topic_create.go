@@ -54,9 +54,11 @@ func (e *Engine) DeclareTopic(n core.TopicName, spec TopicSpec) (*Topic, error) 
 		return nil, fmt.Errorf("%s has %d partitions, the declaration says %d: %w", n, have, spec.Partitions, core.ErrInvalid)
 	}
 	for _, g := range spec.Groups {
-		if _, err := t.BeginGroup(g, Start{At: Latest}); err != nil {
+		begun, err := t.BeginGroup(g, Start{At: Latest})
+		if err != nil {
 			return nil, fmt.Errorf("group %s: %w", g, err)
 		}
+		begun.lull.declared.Store(true)
 	}
 	return t, nil
 }
