@@ -166,6 +166,7 @@ func (g *Group) admit(m Member) error {
 	if g.mu.mode != m.Mode {
 		g.mu.mode = m.Mode
 		g.roster.touch()
+		g.changed()
 	}
 	return nil
 }

@@ -94,6 +94,7 @@ type Engine struct {
 	captured chan struct{} // capacity 1: the checkpointer has something to do
 	crowded  sync.Mutex    // one log at a time releases a large crowd; only tried
 	pools    pools
+	unsaved  unsaved
 	meta     sync.Mutex // one metadata transaction at a time, from what is read for it to what follows from it
 	dormant  dormant
 

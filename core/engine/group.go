@@ -45,6 +45,7 @@ type Group struct {
 	runners map[*log]*runner // guarded by changes
 	gone    bool             // guarded by changes
 	dying   atomic.Bool      // metadata is about to forget it
+	listed  atomic.Bool      // it is among the unsaved
 
 	mu struct { // leaf
 		sync.Mutex
@@ -118,12 +119,19 @@ func (t *Topic) Group(name string) (*Group, error) {
 	return g, nil
 }
 
-// Groups returns the topic's groups in order of name.
+// Groups returns the topic's groups in order of name. The slice is shared: nobody may change it.
 func (t *Topic) Groups() []*Group {
 	t.mu.RLock()
-	gs := slices.Collect(maps.Values(t.mu.groups))
+	gs := t.mu.sorted
 	t.mu.RUnlock()
+	if gs != nil {
+		return gs
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	gs = slices.AppendSeq(make([]*Group, 0, len(t.mu.groups)), maps.Values(t.mu.groups))
 	slices.SortFunc(gs, func(a, b *Group) int { return strings.Compare(a.name, b.name) })
+	t.mu.sorted = gs
 	return gs
 }
 
@@ -161,6 +169,7 @@ func (t *Topic) BeginGroup(name string, s Start) (*Group, error) {
 	var b batch
 	for _, gp := range g.parts() {
 		gp.mu.version++
+		gp.group.changed()
 		gp.collect(&b)
 	}
 	if g.durable {
@@ -173,7 +182,7 @@ func (t *Topic) BeginGroup(name string, s Start) (*Group, error) {
 		}
 	}
 	t.mu.Lock()
-	t.mu.groups[name] = g
+	t.mu.groups[name], t.mu.sorted = g, nil
 	t.mu.Unlock()
 	t.eng.cfg.Log.Info("group begun", "topic", t.name.String(), "group", name, "durable", g.durable)
 	return g, nil
@@ -239,6 +248,7 @@ func (g *Group) Reset(partition int32, next core.Offset) error {
 	gp.mu.Lock()
 	defer gp.mu.Unlock()
 	gp.mu.version++
+	gp.group.changed()
 	return nil
 }
 
@@ -288,6 +298,7 @@ func (g *Group) forget() error {
 	g.gone = true
 	t.mu.Lock()
 	delete(t.mu.groups, g.name)
+	t.mu.sorted = nil
 	t.mu.Unlock()
 	return nil
 }

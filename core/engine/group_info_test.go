@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -96,4 +97,36 @@ func TestSkipPassesOverWhatIsUnacknowledged(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Ten thousand groups on one topic: what is quiet costs no tick anything, and each is begun without looking at the others.
+func BenchmarkTenThousandGroups(b *testing.B) {
+	bed := enginetest.New(b, nil)
+	topic := bed.Topic(b, "event", 0)
+	for i := range 10_000 {
+		if _, err := topic.BeginGroup(fmt.Sprint("group-", i), engine.Start{At: engine.Latest}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	g, err := topic.Group("group-5000")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("join and leave", func(b *testing.B) {
+		sink := newInbox()
+		for b.Loop() {
+			c, err := g.Join(b.Context(), engine.Member{Name: "c", Mode: core.Shared, Sink: sink})
+			if err != nil {
+				b.Fatal(err)
+			}
+			c.Leave()
+		}
+	})
+	b.Run("list", func(b *testing.B) {
+		for b.Loop() {
+			if len(topic.Groups()) != 10_000 {
+				b.Fatal("some are missing")
+			}
+		}
+	})
 }

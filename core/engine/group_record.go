@@ -80,7 +80,7 @@ func (e *Engine) loadGroup(key string, value []byte) error {
 	g := newGroup(t, name, true)
 	g.mu.mode = core.Mode(rec.Mode)
 	g.roster.presume(rec.Members, e.now())
-	t.mu.groups[name] = g
+	t.mu.groups[name], t.mu.sorted = g, nil
 	return nil
 }
 

@@ -178,6 +178,7 @@ func (gp *groupPart) advance(next core.Offset) (r *runner, n int64) {
 	n = gp.mu.cursor.Unacked(core.Range{From: gp.mu.cursor.Next, To: next})
 	if gp.mu.cursor.AckThrough(next) {
 		gp.mu.version++
+		gp.group.changed()
 		gp.mark.Store(gp.mu.cursor.Next)
 	}
 	return nil, n

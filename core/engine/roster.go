@@ -65,6 +65,7 @@ func (g *Group) Heartbeat(member string) (changed bool) {
 	}
 	r.mu.Unlock()
 	if !known {
+		g.changed()
 		g.relet()
 	}
 	return !known
@@ -84,6 +85,7 @@ func (g *Group) Forget(member string) {
 		g.Unlock(int32(i), member)
 	}
 	if known {
+		g.changed()
 		g.relet()
 	}
 }
@@ -196,6 +198,7 @@ func (gp *groupPart) commit(next core.Offset) *runner {
 	if gp.mu.cursor.AckThrough(next) || !gp.mu.committed {
 		gp.mu.committed = true
 		gp.mu.version++
+		gp.group.changed()
 	}
 	gp.mark.Store(gp.mu.cursor.Next)
 	return nil

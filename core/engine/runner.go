@@ -381,6 +381,7 @@ func (r *runner) copy(rp *runnerPart, now time.Time) {
 	gp.mu.Lock()
 	gp.mu.cursor, gp.mu.committed = cur.Clone(), true
 	gp.mu.version++
+	gp.group.changed()
 	gp.mu.Unlock()
 	gp.mark.Store(cur.Next)
 	rp.changed, rp.copied = false, now

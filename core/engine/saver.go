@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"isthmus/core"
@@ -38,13 +39,45 @@ func (b *batch) add(w meta.Write, after func()) {
 	b.after = append(b.after, after)
 }
 
+// unsaved are the groups that have something to save, so that those that have not cost no tick anything. The mutex is a leaf.
+type unsaved struct {
+	mu struct {
+		sync.Mutex
+		groups []*Group
+	}
+}
+
+// changed has the group looked at by the next tick. Whoever changes what metadata holds of it calls it after the change, or
+// under the lock of what it changed.
+func (g *Group) changed() {
+	if !g.durable || g.listed.Swap(true) {
+		return
+	}
+	u := &g.topic.eng.unsaved
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.mu.groups = append(u.mu.groups, g)
+}
+
+func (u *unsaved) take() []*Group {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	gs := u.mu.groups
+	u.mu.groups = nil
+	for _, g := range gs {
+		g.listed.Store(false)
+	}
+	return gs
+}
+
 // saveOnce saves cursors, member lists, journal positions and marks that changed.
 func (e *Engine) saveOnce() error {
 	e.meta.Lock()
 	defer e.meta.Unlock()
 	var b batch
-	for _, t := range e.Topics() {
-		for _, g := range t.Groups() {
+	groups := e.unsaved.take()
+	for _, g := range groups {
+		if now, err := g.topic.Group(g.name); err == nil && now == g { // not forgotten meanwhile
 			g.collect(&b)
 		}
 	}
@@ -55,6 +88,9 @@ func (e *Engine) saveOnce() error {
 		return nil
 	}
 	if err := e.cfg.Meta.Apply(b.writes); err != nil {
+		for _, g := range groups {
+			g.changed()
+		}
 		return err
 	}
 	for _, f := range b.after {

@@ -30,6 +30,7 @@ type Topic struct {
 	mu struct {
 		sync.RWMutex
 		groups map[string]*Group
+		sorted []*Group // what Groups returns; nil after a change
 	}
 }
 
