@@ -19,5 +19,5 @@
 //   - marks (Seq, time, next offsets, every few MiB) are how an offset or a time is found in any journal, and the only
 //     places where a journal is trimmed.
 //
-// Not supported: groups with members of several modes; attempts that outlive the last consumer of a group.
+// Not supported: consumers of several modes in one group (pullers may join any); attempts that outlive the last consumer of a group.
 package engine
