@@ -18,11 +18,12 @@ const (
 
 // catch is what one run of a pull found.
 type catch struct {
-	items []item
-	next  core.Offset // the first message that was not looked at
-	more  bool        // the run ended before the log did
-	bytes int
-	seen  int
+	items  []item
+	next   core.Offset // the first message that was not looked at
+	more   bool        // the run ended before the log did
+	bytes  int
+	seen   int
+	missed int // of these, what the filter refused
 }
 
 // item is one message to send: native when message is nil.
@@ -36,7 +37,7 @@ type item struct {
 func (c *catch) collect(ctx context.Context, eng *engine.Engine, d *decoded, p *pull) error {
 	c.next = p.from
 	entries := p.messages
-	if p.filter.tags != nil {
+	if !p.filter.all() {
 		entries = scanEntries
 	}
 	now := time.Now().UnixMilli()
@@ -93,11 +94,13 @@ func (c *catch) take(eng *engine.Engine, d *decoded, p *pull, e *core.Entry, now
 		if o >= p.until {
 			return false
 		}
-		if m := &msgs[o-e.Base]; p.filter.wants(m.Tag) {
+		if m := &msgs[o-e.Base]; p.filter.wants(m) {
 			if !c.fits(p, len(m.Body)+len(p.topic)) {
 				return false
 			}
 			c.items = append(c.items, item{entry: e, offset: o, message: m})
+		} else {
+			c.missed++
 		}
 		c.seen++
 		c.next = o + 1
@@ -106,10 +109,11 @@ func (c *catch) take(eng *engine.Engine, d *decoded, p *pull, e *core.Entry, now
 }
 
 func (c *catch) takeNative(p *pull, e *core.Entry) bool {
-	if p.filter.tags != nil {
+	if !p.filter.all() {
 		var n native
 		if n.parse(e.Data) != nil || !p.filter.wantsNative(&n) {
 			c.seen++
+			c.missed++
 			c.next = e.End()
 			return true
 		}

@@ -17,6 +17,6 @@
 //   - a delayed or half message is stored as it will be seen, and named by its place among the parked until then;
 //   - answers are always JSON with an extFields object.
 //
-// Not supported yet: see docs/rocketmq.md, printed from testdata/spec.txt. Above all SQL92, POP, gRPC,
+// Not supported yet: see docs/rocketmq.md, printed from testdata/spec.txt. Above all POP, gRPC,
 // TLS, signatures.
 package rocketmq

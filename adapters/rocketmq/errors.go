@@ -14,7 +14,6 @@ var (
 	errSystemTopic      = errors.New("the topic is closed to clients")
 	errBadSubscription  = errors.New("parse the consumer's subscription failed")
 	errNoSubscription   = errors.New("the consumer's subscription not exist")
-	errSQL              = errors.New("the broker does not support consumer to filter message by SQL92")
 	errIllegalMessage   = errors.New("the message is illegal")
 	errNothingCommitted = errors.New("not found, maybe this group consumer boot first")
 	errNoConsumers      = errors.New("no consumer for this group")
@@ -34,7 +33,6 @@ var codes = []struct {
 	{errSystemTopic, wire.NoPermission},
 	{errBadSubscription, wire.SubscriptionBad},
 	{errNoSubscription, wire.SubscriptionMissing},
-	{errSQL, wire.SystemError},
 	{errIllegalMessage, wire.MessageIllegal},
 	{errNothingCommitted, wire.QueryNotFound},
 	{errNoConsumers, wire.SystemError},

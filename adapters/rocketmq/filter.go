@@ -1,24 +1,34 @@
 package rocketmq
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"isthmus/adapters/rocketmq/sql"
 	"isthmus/adapters/rocketmq/wire"
+	"isthmus/core"
 )
 
-// filter is what a group wants of a topic: everything, or messages with one of these tags, compared as text.
+// filter is what a group wants of a topic: everything, messages with one of these tags, compared as text, or those that an
+// expression is true of.
 type filter struct {
 	tags []string // nil: all
-	sql  bool     // registered, but answered with an error at the pull
+	sql  *sql.Program
 }
+
+func (f *filter) all() bool { return f.tags == nil && f.sql == nil }
 
 // parseFilter reads a subscription text.
 //
 // Spec: RocketMQ FilterAPI.buildSubscriptionData@5.x
 func parseFilter(expressionType, text string) (filter, error) {
 	if expressionType == wire.ExpressionSQL {
-		return filter{sql: true}, nil
+		program, err := sql.Parse(text)
+		if err != nil {
+			return filter{}, fmt.Errorf("%w: %w", errBadSubscription, err)
+		}
+		return filter{sql: program}, nil
 	}
 	if expressionType != "" && expressionType != wire.ExpressionTag {
 		return filter{}, errBadSubscription
@@ -39,9 +49,39 @@ func parseFilter(expressionType, text string) (filter, error) {
 	return f, nil
 }
 
-func (f *filter) wants(tag string) bool { return f.tags == nil || slices.Contains(f.tags, tag) }
+// wants holds a message of another protocol against the filter.
+func (f *filter) wants(m *core.Message) bool {
+	if f.sql != nil {
+		return f.sql.Match(func(name string) (string, bool) { return propertyOf(m, name) })
+	}
+	return f.tags == nil || slices.Contains(f.tags, m.Tag)
+}
+
+// propertyOf is a property as a consumer of this protocol would see it.
+func propertyOf(m *core.Message, name string) (string, bool) {
+	switch name {
+	case wire.PropTags:
+		return m.Tag, m.Tag != ""
+	case wire.PropKeys:
+		return string(m.Key), m.HasKey
+	}
+	for _, ps := range [2][]core.Property{m.Properties, m.Routed} {
+		for i := range ps {
+			if ps[i].Key == name {
+				return ps[i].Value, true
+			}
+		}
+	}
+	return "", false
+}
 
 func (f *filter) wantsNative(n *native) bool {
+	if f.sql != nil {
+		return f.sql.Match(func(name string) (string, bool) {
+			v := wire.FindProperty(n.properties, name)
+			return string(v), v != nil
+		})
+	}
 	if f.tags == nil {
 		return true
 	}

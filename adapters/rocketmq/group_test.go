@@ -109,7 +109,8 @@ func TestCheckConfig(t *testing.T) {
 	c := g.dial(t)
 	for text, code := range map[string]wire.Code{
 		`{"subscriptionData":{"topic":"T","subString":"a","expressionType":"TAG"}}`:     wire.Success,
-		`{"subscriptionData":{"topic":"T","subString":"a>1","expressionType":"SQL92"}}`: wire.SystemError,
+		`{"subscriptionData":{"topic":"T","subString":"a>1","expressionType":"SQL92"}}`: wire.Success,
+		`{"subscriptionData":{"topic":"T","subString":"a>","expressionType":"SQL92"}}`:  wire.SubscriptionBad,
 		`{"subscriptionData":{"topic":"T","subString":"||","expressionType":"TAG"}}`:    wire.SubscriptionBad,
 	} {
 		c.call(code, wire.CheckClientConfig, []byte(text))

@@ -141,12 +141,8 @@ func (s *session) checkConfig(_ context.Context, h *wire.Header, body []byte) er
 	if err != nil {
 		return err
 	}
-	f, err := parseFilter(c.Subscription.ExpressionType, c.Subscription.Expression)
-	if err != nil {
+	if _, err := parseFilter(c.Subscription.ExpressionType, c.Subscription.Expression); err != nil {
 		return err
-	}
-	if f.sql {
-		return errSQL
 	}
 	return s.ok(h, nil)
 }

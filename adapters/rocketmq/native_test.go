@@ -177,10 +177,10 @@ func TestFilter(t *testing.T) {
 			if tag != "" {
 				n.properties = wire.AppendProperty(nil, wire.PropTags, tag)
 			}
-			if f.wants(tag) != f.wantsNative(&n) {
+			if f.wants(&core.Message{Tag: tag}) != f.wantsNative(&n) {
 				t.Errorf("%q disagrees on %q", text, tag)
 			}
-			if f.wants(tag) {
+			if f.wants(&core.Message{Tag: tag}) {
 				got = append(got, tag)
 			}
 		}

@@ -99,9 +99,6 @@ func (s *session) subscribed(p *pull, r *wire.Pull) error {
 	default:
 		return fmt.Errorf("group %s, topic %s: %w", p.group, p.topic, errNoSubscription)
 	}
-	if p.filter.sql {
-		return errSQL
-	}
 	if in.broadcasting || p.part == nil {
 		return nil
 	}
@@ -132,7 +129,7 @@ func (s *Server) answerPull(ctx context.Context, p *pull) {
 		}
 	}
 	if !p.own && !p.deadline.IsZero() { // what the group wants may have changed while the pull was held
-		if in := s.registry.interest(p.group, p.topic); in.known && !in.filter.sql {
+		if in := s.registry.interest(p.group, p.topic); in.known {
 			p.filter = in.filter
 		}
 	}
@@ -155,6 +152,9 @@ func (s *Server) answerPull(ctx context.Context, p *pull) {
 	if err := c.collect(ctx, s.eng, &s.decoded, p); err != nil {
 		s.failPull(p, err)
 		return
+	}
+	if p.cursor != nil {
+		p.cursor.Filtered(c.missed)
 	}
 	p.moved = p.moved || c.next > p.from
 	p.from = c.next

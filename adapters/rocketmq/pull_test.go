@@ -61,7 +61,38 @@ func TestPullWithSubscription(t *testing.T) {
 	}
 	ask(wire.SubscriptionBad, "TAG", " || ")
 	ask(wire.SubscriptionBad, "XPATH", "x")
-	ask(wire.SystemError, "SQL92", "a > 1")
+	ask(wire.SubscriptionBad, "SQL92", "a >")
+	if ms := ask(wire.Success, "SQL92", "TAGS IN ('a', 'c')").messages(t); len(ms) != 2 || string(ms[1].Body) != "c" {
+		t.Errorf("%+v", ms)
+	}
+}
+
+// A group that has subscribed with SQL92 gets what its expression is true of, whatever protocol it came by; what is passed
+// over counts as read.
+func TestPullBySQL(t *testing.T) {
+	g := newGateway(t, nil)
+	topic := g.Topic(t, "T", 1)
+	c := g.dial(t)
+	beat := `{"clientID":"` + c.id + `","consumerDataSet":[{"groupName":"g","subscriptionDataSet":[{"topic":"T","subString":"n > 3 AND TAGS = 'a'","expressionType":"SQL92"}]}]}`
+	c.call(wire.Success, wire.HeartBeat, []byte(beat))
+	for i := range 6 {
+		c.send(wire.Success, "T", 0, fmt.Sprintf("TAGS\x01a\x02n\x01%d\x02", i), fmt.Sprint("native ", i))
+	}
+	m := core.Message{Body: []byte("foreign"), Tag: "a", Properties: []core.Property{{Key: "n", Value: "7"}}}
+	done := make(chan bool, 1)
+	p := g.Engine.NewProducer("http", func([]engine.Receipt) { done <- true })
+	if err := p.Publish(topic.Partition(0), &core.Entry{Count: 1, Data: m.AppendNeutral(nil)}, 0); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	r := c.pull(wire.Success, "g", "T", 0, 0)
+	var got []string
+	for _, m := range r.messages(t) {
+		got = append(got, string(m.Body))
+	}
+	if fmt.Sprint(got) != "[native 4 native 5 foreign]" || r.int("nextBeginOffset") != 7 {
+		t.Errorf("%v, next %d", got, r.int("nextBeginOffset"))
+	}
 }
 
 // A held pull is answered by what comes, by its time, and not at all when its client is gone.

@@ -162,6 +162,13 @@ func (g *Group) Pulled(partition int32, member string, next core.Offset) {
 	g.withLeases(func(b *dispatch.Leases, _ int64) { b.Given(partition, member, next) })
 }
 
+// Filtered counts messages of the group that a queue-based member passed over because it does not want them.
+func (g *Group) Filtered(n int) {
+	if n > 0 {
+		g.topic.eng.metrics.filtered.Add(float64(n))
+	}
+}
+
 // CommitAs is Commit by a queue-based member. Where consumers share the group it may not acknowledge what it was never given:
 // the error wraps ErrInvalid.
 func (g *Group) CommitAs(partition int32, member string, next core.Offset) error {
