@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -94,7 +96,11 @@ func goPush(t testing.TB, g *gateway, in inbox, name, group, topic, tags string,
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = c.Subscribe(topic, consumer.MessageSelector{Type: consumer.TAG, Expression: tags}, func(_ context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+	by := consumer.MessageSelector{Type: consumer.TAG, Expression: tags}
+	if expression, ok := strings.CutPrefix(tags, "sql: "); ok {
+		by = consumer.MessageSelector{Type: consumer.SQL92, Expression: expression}
+	}
+	err = c.Subscribe(topic, by, func(_ context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
 		for _, m := range ms {
 			in <- got{name, m}
 		}
@@ -110,6 +116,27 @@ func goPush(t testing.TB, g *gateway, in inbox, name, group, topic, tags string,
 	stop = func() { once.Do(func() { c.Shutdown() }) }
 	t.Cleanup(stop)
 	return stop
+}
+
+func TestGoSQL(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, nil)
+	p := goProducer(t, g)
+	for i := range 6 {
+		m := primitive.NewMessage("T", []byte(strconv.Itoa(i)))
+		m.WithProperty("n", strconv.Itoa(i))
+		sendSync(t, p, m)
+	}
+	in := make(inbox, 16)
+	goPush(t, g, in, "c", "g", "T", "sql: n BETWEEN 2 AND 3 OR n = 5")
+	seen := map[string]bool{}
+	for _, m := range in.take(t, 3) {
+		seen[string(m.Body)] = true
+	}
+	if !seen["2"] || !seen["3"] || !seen["5"] {
+		t.Errorf("%v", seen)
+	}
+	in.quiet(t, 300*time.Millisecond)
 }
 
 func TestGoSendForms(t *testing.T) {
