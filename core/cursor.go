@@ -123,6 +123,15 @@ func (c *Cursor) NextUnacked(o Offset) Offset {
 	return o
 }
 
+// NextAcked returns where the first acknowledged range behind o begins, o being unacknowledged; false when there is none.
+func (c *Cursor) NextAcked(o Offset) (Offset, bool) {
+	s := c.search(o)
+	if !c.valid(s) {
+		return 0, false
+	}
+	return c.at(s).From, true
+}
+
 // Unacked counts the offsets of r that are not acknowledged.
 func (c *Cursor) Unacked(r Range) int64 {
 	r.From = max(r.From, c.Next)

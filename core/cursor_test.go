@@ -327,3 +327,15 @@ func BenchmarkCursorSave(b *testing.B) {
 	}
 	b.ReportMetric(float64(len(form)), "bytes")
 }
+
+func TestNextAcked(t *testing.T) {
+	c := NewCursor(5, Range{10, 12}, Range{20, 21})
+	for o, want := range map[Offset]Offset{5: 10, 9: 10, 12: 20, 19: 20} {
+		if got, ok := c.NextAcked(o); !ok || got != want {
+			t.Errorf("behind %d: %d, %v; want %d", o, got, ok, want)
+		}
+	}
+	if got, ok := c.NextAcked(21); ok {
+		t.Errorf("behind the last: %d", got)
+	}
+}

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("github.com/godbus/dbus.(*Conn).inWorker"),
 	}
 	for _, f := range []string{ // of the client (0.19), and outlive its Close
-		"(*partitionProducer).failTimeoutMessages", "(*partitionConsumer).runEventsLoop", "(*partitionConsumer).dispatcher", "newAckGroupingTracker.func1",
+		"(*partitionProducer).failTimeoutMessages", "(*partitionConsumer).runEventsLoop", "(*partitionConsumer).dispatcher", "newAckGroupingTracker.func1", "(*partitionConsumer).grabConn.func1",
 	} {
 		ignore = append(ignore, goleak.IgnoreAnyFunction("github.com/apache/pulsar-client-go/pulsar."+f))
 	}

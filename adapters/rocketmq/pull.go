@@ -146,7 +146,7 @@ func (s *Server) answerPull(ctx context.Context, p *pull) {
 	}
 	p.until = math.MaxInt64
 	if p.cursor != nil {
-		p.from, p.until = p.cursor.Unacked(p.queueID, p.from)
+		p.from, p.until = p.cursor.From(p.queueID, p.client, p.from)
 	}
 	var c catch
 	if err := c.collect(ctx, s.eng, &s.decoded, p); err != nil {

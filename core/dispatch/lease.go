@@ -33,6 +33,7 @@ type lease struct {
 	pulled         int64 // when the holder pulled last
 	given          core.Offset
 	mark           core.Offset
+	pooled         bool // the pool has had it
 }
 
 // Move is a partition that changed hands.
@@ -120,6 +121,7 @@ func (l *Leases) hand(i int, why string, now int64) {
 		l.moves = append(l.moves, Move{int32(i), p.holder, p.target, why})
 	}
 	p.holder, p.until, p.pulled, p.given = p.target, 0, now, p.mark
+	p.pooled = p.pooled || p.holder == Pool
 }
 
 // settle ends a hand-over from a puller that has acknowledged all that it was given.
@@ -144,6 +146,19 @@ func (l *Leases) Pull(i int32, puller string, now int64) bool {
 	}
 	p.pulled = now
 	return true
+}
+
+// From returns where a puller may go on that wants to from o on. Where a pool shares the group its own idea of its place may
+// be from before somebody else had the partition: so it goes on no further than it was given, since what lies between may
+// have come back unacknowledged, and not below the mark, where all is. When the pool is gone that is said once more; then
+// pullers go wherever they want.
+func (l *Leases) From(i int32, puller string, o core.Offset) core.Offset {
+	p := &l.parts[i]
+	if l.pool == 0 && !p.pooled || p.holder != puller {
+		return o
+	}
+	p.pooled = l.pool > 0
+	return max(min(o, p.given), p.mark)
 }
 
 // Given notes that the holder got what lies below next.

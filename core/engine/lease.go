@@ -182,10 +182,16 @@ func (g *Group) CommitAs(partition int32, member string, next core.Offset) error
 	return nil
 }
 
-// Unacked returns the first offset of a partition at or after o that the group has not acknowledged, and where the next
-// acknowledged range begins. What lies below the mark is given as it is: somebody wants it again. While consumers are at
-// work it may lag behind by a moment.
-func (g *Group) Unacked(partition int32, o core.Offset) (from, until core.Offset) {
+// From returns where a queue-based member goes on that wants to pull from o on, and where the next range begins that the
+// group has acknowledged. What lies below the mark is given as it is, since somebody wants it again; but not where consumers
+// have had the partition meanwhile, of which the member knows nothing.
+func (g *Group) From(partition int32, member string, o core.Offset) (from, until core.Offset) {
+	if g.leases.known.Load() {
+		g.withLeases(func(b *dispatch.Leases, now int64) {
+			b.Mark(partition, g.Mark(partition), now)
+			o = b.From(partition, member, o)
+		})
+	}
 	gp := g.parts()[partition]
 	gp.mu.Lock()
 	defer gp.mu.Unlock()
@@ -194,10 +200,8 @@ func (g *Group) Unacked(partition int32, o core.Offset) (from, until core.Offset
 		return o, math.MaxInt64
 	}
 	from = c.NextUnacked(o)
-	for r := range c.Acked() {
-		if r.From > from {
-			return from, r.From
-		}
+	if until, some := c.NextAcked(from); some {
+		return from, until
 	}
 	return from, math.MaxInt64
 }

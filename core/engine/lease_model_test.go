@@ -68,7 +68,10 @@ func (m *mixed) run() {
 			m.inboxes = append(m.inboxes[:i:i], m.inboxes[i+1:]...)
 		case n == 6 && len(m.pullers) < 3:
 			m.names++
-			p := &puller{g: m.g, name: fmt.Sprint("client-", m.names), got: m.got}
+			p := &puller{g: m.g, name: fmt.Sprint("client-", m.names), got: m.got, at: map[int32]core.Offset{}}
+			for i := range m.g.Topic().Logs() { // as a client asks when it is new
+				p.at[i] = m.g.Mark(i)
+			}
 			m.g.Heartbeat(p.name)
 			m.pullers = append(m.pullers, p)
 		case n == 7 && len(m.pullers) > 0:
@@ -94,6 +97,7 @@ func (m *mixed) run() {
 func (m *mixed) turn() {
 	m.take()
 	for _, p := range m.pullers {
+		p.asks = len(m.consumers) == 0
 		p.turn(m.T)
 	}
 	time.Sleep(time.Second) // of virtual time
