@@ -18,6 +18,7 @@ build: ## the static binary
 
 test: tools ## everything: rooms first, then real clients against the real binary
 	$(TEST) $(ROOMS)
+	go test -shuffle=on ./core/dispatch
 	$(REAL) ./adapters/rocketmq
 	$(REAL) -run 'TestA4' ./adapters/pulsar
 	$(REAL) ./e2e/...

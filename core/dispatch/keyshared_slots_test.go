@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -103,12 +104,13 @@ func TestHalvesTakeTheLowerHalfOfTheLargest(t *testing.T) {
 	if want = []point{{16384, c}, {65536, b}}; !slices.Equal(h.ends, want) {
 		t.Fatal(h.ends)
 	}
-	for range core.KeySlots {
-		if err := h.add(new(keyMember)); err != nil {
-			return
-		}
+	full := halves{}
+	for i := range uint32(core.KeySlots) {
+		full.ends = append(full.ends, point{i + 1, a})
 	}
-	t.Fatal("more members than slots")
+	if err := full.add(new(keyMember)); !errors.Is(err, core.ErrBusy) {
+		t.Fatalf("more members than slots: %v", err)
+	}
 }
 
 // The ring is fair enough: of ten members none has less than half or more than twice its part.
