@@ -143,85 +143,147 @@ func TestS1_38_ANackedMessageComesBackToTheSameConsumer(t *testing.T) {
 	expectNothing(t, rest)
 }
 
-// Members come and go under load; whoever gets a message looks whether anybody else holds its key.
+// Members come and go under load. Each takes some messages before it acknowledges them, so whoever gets one can see whether
+// another holds its key.
 func TestS1_39_NoKeyIsInFlightAtTwoConsumers(t *testing.T) {
 	b := newBed(t, setup{})
-	var mu sync.Mutex
-	holder, count, last := map[string]int{}, map[string]int{}, map[string]int{}
-	seen := map[string]bool{}
-	const keys, messages = 200, 4000
-	all := make(chan bool)
-	consume := func(ctx context.Context, c stock.Consumer, me int) {
-		for {
-			m, err := c.Receive(ctx)
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			k := m.Key()
-			if count[k] > 0 && holder[k] != me {
-				t.Errorf("%s is at consumer %d and at %d", k, holder[k], me)
-			}
-			holder[k], count[k] = me, count[k]+1
-			var n int
-			if _, err := fmt.Sscanf(string(m.Payload()), "%d", &n); err != nil {
-				t.Error(err)
-			}
-			if !seen[string(m.Payload())] && n < last[k] {
-				t.Errorf("%s: %d after %d", k, n, last[k])
-			}
-			last[k] = max(last[k], n)
-			if !seen[string(m.Payload())] {
-				seen[string(m.Payload())] = true
-				if len(seen) == messages {
-					close(all)
-				}
-			}
-			count[k]--
-			mu.Unlock()
-			if err := c.Ack(m); err != nil {
-				return // closed
-			}
+	const keys, messages, hand, rounds = 200, 6000, 10, 12
+	w := &keyWatch{t: t, holds: map[string]map[int]int{}, last: map[string]int{}, seen: map[int]bool{}, news: make(chan struct{}, 1)}
+	join := func(me int) (leave func()) {
+		ctx, stop := context.WithCancel(context.Background())
+		o := keyShared("churn")
+		o.Name, o.ReceiverQueueSize = fmt.Sprint("c", me), 50
+		o.AckGroupingOptions = &stock.AckGroupingOptions{MaxSize: 1} // acknowledged means sent, not kept by the client
+		c := consumerOf(t, b.client(t), o)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			w.consume(ctx, c, me, hand)
+		}()
+		return func() {
+			stop()
+			<-done
+			w.gone(me) // what it holds is the others' as soon as it closes
+			c.Close()
 		}
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	join := func(ctx context.Context, me int) stock.Consumer {
-		o := keyShared("churn")
-		o.Name, o.ReceiverQueueSize = fmt.Sprint("c", me), 20
-		c := consumerOf(t, b.client(t), o)
-		wg.Go(func() { consume(ctx, c, me) })
-		return c
-	}
-	join(ctx, 0)
+	stay := join(0)
 	p := producerOf(t, b.client(t), stock.ProducerOptions{Topic: "churn", BatchingMaxMessages: 10, MaxPendingMessages: messages})
-	wg.Go(func() {
-		for i := range messages {
-			p.SendAsync(ctx, &stock.ProducerMessage{Payload: fmt.Append(nil, i), Key: fmt.Sprint("key-", i*7919%keys)}, func(_ stock.MessageID, _ *stock.ProducerMessage, err error) {
+	send := func(from, to int) {
+		for i := from; i < to; i++ {
+			p.SendAsync(context.Background(), &stock.ProducerMessage{Payload: fmt.Append(nil, i), Key: fmt.Sprint("key-", i*7919%keys)}, func(_ stock.MessageID, _ *stock.ProducerMessage, err error) {
 				if err != nil {
 					t.Error(err)
 				}
 			})
 		}
-	})
-	me := 0
-	for churning := true; churning; {
-		me++
-		leaving, leave := context.WithCancel(ctx)
-		c := join(leaving, me)
-		select {
-		case <-all:
-			churning = false
-		case <-time.After(20 * time.Millisecond):
-			leave()
-			c.Close()
-		case <-time.After(3 * patience):
-			t.Fatalf("%d messages of %d came", len(seen), messages)
-		}
-		leave()
 	}
-	stop()
-	wg.Wait()
+	for i := range rounds { // somebody joins and somebody leaves while messages flow
+		send(i*messages/rounds, (i+1)*messages/rounds)
+		leave := join(2*i + 1)
+		w.await(messages / rounds * (i + 1) / 2)
+		also := join(2*i + 2)
+		leave()
+		w.await(messages / rounds * (i + 1) * 3 / 4)
+		also()
+	}
+	w.await(messages)
+	stay()
+}
+
+// keyWatch notes who holds which key, from Receive to just before the ack goes out.
+type keyWatch struct {
+	t     *testing.T
+	mu    sync.Mutex
+	holds map[string]map[int]int // by key and consumer
+	last  map[string]int
+	seen  map[int]bool
+	news  chan struct{} // something was seen
+}
+
+func (w *keyWatch) consume(ctx context.Context, c stock.Consumer, me, hand int) {
+	var ms []stock.Message
+	for {
+		wait, stop := context.WithTimeout(ctx, 20*time.Millisecond)
+		m, err := c.Receive(wait)
+		stop()
+		if err == nil {
+			w.took(m, me)
+			ms = append(ms, m)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if len(ms) < hand && err == nil {
+			continue
+		}
+		for _, m := range ms {
+			w.mu.Lock()
+			w.holds[m.Key()][me]--
+			w.mu.Unlock()
+			if err := c.Ack(m); err != nil {
+				return // closed
+			}
+		}
+		ms = ms[:0]
+	}
+}
+
+func (w *keyWatch) took(m stock.Message, me int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k, n := m.Key(), 0
+	for who, n := range w.holds[k] {
+		if who != me && n > 0 {
+			w.t.Errorf("%s came to consumer %d while %d holds %d of it", k, me, who, n)
+		}
+	}
+	if w.holds[k] == nil {
+		w.holds[k] = map[int]int{}
+	}
+	w.holds[k][me]++
+	if _, err := fmt.Sscanf(string(m.Payload()), "%d", &n); err != nil {
+		w.t.Error(err)
+	}
+	if w.seen[n] { // left by one who went
+		return
+	}
+	if w.seen[n] = true; n < w.last[k] {
+		w.t.Errorf("%s: %d after %d", k, n, w.last[k])
+	}
+	w.last[k] = n
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+}
+
+func (w *keyWatch) gone(me int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, by := range w.holds {
+		delete(by, me)
+	}
+}
+
+// await waits until so many different messages came.
+func (w *keyWatch) await(n int) {
+	w.t.Helper()
+	deadline := time.NewTimer(3 * patience)
+	defer deadline.Stop()
+	for {
+		w.mu.Lock()
+		got := len(w.seen)
+		w.mu.Unlock()
+		if got >= n {
+			return
+		}
+		select {
+		case <-w.news:
+		case <-deadline.C:
+			w.t.Fatalf("%d messages of %d came", got, n)
+		}
+	}
 }
 
 // Some keys move to who joins; it gets nothing of them before what was delivered is acknowledged, and other keys never wait.
