@@ -23,29 +23,45 @@ func Decode(e *core.Entry, dst []core.Message) ([]core.Message, error) {
 }
 
 func decode(e *core.Entry, dst []core.Message) ([]core.Message, error) {
-	_, checked, err := stored(e)
+	p, m, err := opened(e)
 	if err != nil {
 		return dst, err
-	}
-	p, err := wire.ParseChecked(checked)
-	if err != nil {
-		return dst, fmt.Errorf("%w: %w", core.ErrInvalid, err)
-	}
-	var m wire.Metadata
-	if err := m.Parse(p.Metadata); err != nil {
-		return dst, fmt.Errorf("%w: %w", core.ErrInvalid, err)
 	}
 	if m.Encrypted || m.HasChunk {
 		return dst, fmt.Errorf("encrypted, or a chunk of a larger one: %w", core.ErrUnsupported)
 	}
-	body, err := wire.Decompress(m.Compression, p.Body, m.UncompressedSize, maxUncompressed)
+	body, err := bodyOf(&p, &m)
 	if err != nil {
-		return dst, fmt.Errorf("%w: %w", core.ErrInvalid, err)
+		return dst, err
 	}
 	if m.Batch {
 		return decodeBatch(&m, body, dst)
 	}
 	return decodeOne(&m, p.Metadata, body, dst)
+}
+
+// opened reads the metadata of a stored message.
+func opened(e *core.Entry) (p wire.Payload, m wire.Metadata, err error) {
+	_, checked, err := stored(e)
+	if err != nil {
+		return p, m, err
+	}
+	if p, err = wire.ParseChecked(checked); err == nil {
+		err = m.Parse(p.Metadata)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", core.ErrInvalid, err)
+	}
+	return p, m, err
+}
+
+// bodyOf is what its producer compressed.
+func bodyOf(p *wire.Payload, m *wire.Metadata) ([]byte, error) {
+	body, err := wire.Decompress(m.Compression, p.Body, m.UncompressedSize, maxUncompressed)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", core.ErrInvalid, err)
+	}
+	return body, nil
 }
 
 func decodeOne(m *wire.Metadata, metadata, body []byte, dst []core.Message) ([]core.Message, error) {

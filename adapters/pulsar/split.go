@@ -21,24 +21,16 @@ func Split(e *core.Entry, dst []core.Entry) ([]core.Entry, error) {
 }
 
 func split(e *core.Entry, dst []core.Entry) ([]core.Entry, error) {
-	_, checked, err := stored(e)
+	p, m, err := opened(e)
 	if err != nil {
 		return dst, err
-	}
-	p, err := wire.ParseChecked(checked)
-	if err != nil {
-		return dst, fmt.Errorf("%w: %w", core.ErrInvalid, err)
-	}
-	var m wire.Metadata
-	if err := m.Parse(p.Metadata); err != nil {
-		return dst, fmt.Errorf("%w: %w", core.ErrInvalid, err)
 	}
 	if !m.Batch || m.Encrypted || m.HasChunk {
 		return append(dst, *e), nil
 	}
-	body, err := wire.Decompress(m.Compression, p.Body, m.UncompressedSize, maxUncompressed)
+	body, err := bodyOf(&p, &m)
 	if err != nil {
-		return dst, fmt.Errorf("%w: %w", core.ErrInvalid, err)
+		return dst, err
 	}
 	whole, same, err := oneKey(e, &m, body)
 	if err != nil || same {

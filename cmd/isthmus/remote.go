@@ -74,7 +74,7 @@ func orDash(s string) string {
 	return s
 }
 
-// bytes writes a size for people.
+// bytesOf writes a size for people.
 func bytesOf(n int64) string {
 	const unit = 1024
 	if n < unit {

@@ -20,6 +20,21 @@ type (
 	alarms  = heap[alarm] // yields the earliest first
 )
 
+// stale tells whether most of these alarms ring for nobody, where so many entries may have one: it is time to make the heap
+// anew.
+func stale(a alarms, entries int) bool {
+	const few = 64
+	return len(a) >= few+2*entries
+}
+
+// soonest is when the first alarm rings, maybe for nobody; 0: there is none.
+func soonest(a alarms) int64 {
+	if len(a) == 0 {
+		return 0
+	}
+	return a[0].at
+}
+
 type heap[T interface{ less(T) bool }] []T
 
 func (h *heap[T]) push(v T) {

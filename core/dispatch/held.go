@@ -105,8 +105,7 @@ func (t *table) alarm(h *held, at int64) {
 		return
 	}
 	t.alarms.push(alarm{at, h.Base})
-	const few = 64
-	if len(t.alarms) < few+2*(len(t.items)-t.head) {
+	if !stale(t.alarms, len(t.items)-t.head) {
 		return
 	}
 	t.alarms = t.alarms[:0]
@@ -126,14 +125,6 @@ func (t *table) rings(now int64) *held {
 		}
 	}
 	return nil
-}
-
-// wake is when the next alarm rings, maybe for nobody; 0: there is none.
-func (t *table) wake() int64 {
-	if len(t.alarms) == 0 {
-		return 0
-	}
-	return t.alarms[0].at
 }
 
 // trim lets settled items go: at the front always, in the middle when they are half of what is there.

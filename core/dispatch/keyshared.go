@@ -259,8 +259,7 @@ func (k *keyShared) alarm(at int32, when int64) {
 		return
 	}
 	k.alarms.push(alarm{when, n.Base})
-	const few = 64
-	if len(k.alarms) < few+2*(len(k.known.items)-k.known.head) {
+	if !stale(k.alarms, len(k.known.items)-k.known.head) {
 		return
 	}
 	k.alarms = k.alarms[:0]
@@ -353,9 +352,7 @@ func (k *keyShared) Ready() Ready {
 		}
 	}
 	r := k.end()
-	if len(k.alarms) > 0 {
-		r.Wake = k.alarms[0].at
-	}
+	r.Wake = soonest(k.alarms)
 	return r
 }
 

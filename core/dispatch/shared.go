@@ -206,7 +206,7 @@ func (s *shared) Ready() Ready {
 		s.round(level, min(max(waiting/able, 1), turnMost))
 	}
 	r := s.end()
-	r.Wake = s.held.wake()
+	r.Wake = soonest(s.held.alarms)
 	return r
 }
 

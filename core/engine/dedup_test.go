@@ -3,18 +3,19 @@ package engine_test
 import (
 	"errors"
 	"fmt"
-	"github.com/prometheus/client_golang/prometheus"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"isthmus/core"
 	"isthmus/core/engine"
 	"isthmus/core/engine/enginetest"
 )
 
-// numbered is a message of a producer that counts.
+// sequenced is a message of a producer that counts.
 func sequenced(producer string, handle int32, sequence int64) *core.Entry {
 	e := message("k", fmt.Sprint(producer, " ", handle, " ", sequence))
 	e.Producer, e.Handle, e.SeqLow, e.SeqHigh = []byte(producer), handle, sequence, sequence

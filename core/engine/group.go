@@ -46,12 +46,12 @@ type Group struct {
 	gone    bool             // guarded by changes
 	dying   atomic.Bool      // metadata is about to forget it
 	listed  atomic.Bool      // it is among the unsaved
+	retries atomic.Pointer[Retry]
 
 	mu struct { // leaf
 		sync.Mutex
 		mode      core.Mode
 		keys      Keys // of key_shared members
-		retry     Retry
 		consumers []*Consumer
 	}
 	roster roster

@@ -85,7 +85,7 @@ func (r *runner) piece(rp *runnerPart, e core.Entry, want core.Range) (core.Entr
 	if e.Base == want.From && e.End() == want.To {
 		return e, true
 	}
-	if e.Base > want.From || e.End() < want.To || r.group.Mode() != core.KeyShared {
+	if e.Base > want.From || e.End() < want.To || !r.byKey {
 		return e, false
 	}
 	if rp.again.Base != e.Base || len(rp.againPieces) == 0 {

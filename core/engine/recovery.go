@@ -108,17 +108,10 @@ func (e *Engine) recover(ctx context.Context) error {
 
 // openShared opens the shared journals that no topic is left in: what deleted topics wrote lies before what comes next.
 func (e *Engine) openShared(ctx context.Context) error {
-	var names []string
-	err := e.cfg.Meta.Load(meta.Journals, func(key string, _ []byte) error {
-		if !ownSet(key) {
-			names = append(names, key)
+	for _, name := range slices.Sorted(maps.Keys(e.dormant.records)) {
+		if ownSet(name) {
+			continue
 		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("load journals: %w", err)
-	}
-	for _, name := range names {
 		if _, err := e.logOf(ctx, name); errors.Is(err, journal.ErrDamaged) {
 			e.cfg.Log.Error("journal is out of service", "journal", name, "err", err)
 		} else if err != nil {

@@ -41,16 +41,16 @@ func (g *Group) SetRetry(r Retry) error {
 	if r.DeadLetter == g.topic.name {
 		return fmt.Errorf("group %s of %s: dead letters cannot go back to the topic: %w", g.name, g.topic.name, core.ErrInvalid)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.mu.retry = r
+	g.retries.Store(&r)
 	return nil
 }
 
+// retry is asked in every round of a runner.
 func (g *Group) retry() Retry {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.mu.retry
+	if r := g.retries.Load(); r != nil {
+		return *r
+	}
+	return Retry{}
 }
 
 func backoffOf(r Retry) (ms []int64) {

@@ -19,6 +19,7 @@ type runner struct {
 	group  *Group
 	log    *log
 	mail   mailbox
+	byKey  bool         // the group is key_shared, as long as the runner lives
 	seated atomic.Int32 // consumers
 	done   chan struct{}
 
@@ -70,7 +71,7 @@ func (g *Group) runner(l *log, mode core.Mode) (*runner, error) {
 	if r := g.runners[l]; r != nil {
 		return r, nil
 	}
-	r := &runner{group: g, log: l, done: make(chan struct{}), seats: map[dispatch.ConsumerID]*seat{}}
+	r := &runner{group: g, log: l, byKey: mode == core.KeyShared, done: make(chan struct{}), seats: map[dispatch.ConsumerID]*seat{}}
 	r.mail.init()
 	for _, gp := range g.parts() {
 		if gp.p.log != l {

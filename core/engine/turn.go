@@ -159,7 +159,7 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 		return false
 	}
 	rp.failed = nil
-	dead, byKey := r.group.dead(r.now), r.group.Mode() == core.KeyShared
+	dead := r.group.dead(r.now)
 	for i := range es {
 		e := &es[i]
 		if at := rp.state.Next(); e.Base > at { // offsets that were given and lost
@@ -174,13 +174,13 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 			}
 			continue
 		}
-		if byKey {
+		if r.byKey {
 			r.addByKey(rp, e)
 		} else {
 			rp.state.Add(dispatch.Entry{Base: e.Base, Count: e.Count})
 		}
 	}
-	if byKey {
+	if r.byKey {
 		clear(es)
 		rp.fresh, rp.pieces = rp.pieces, es[:0]
 	}

@@ -11,7 +11,7 @@ func (h *handler) listTopics(q *request) (any, error) {
 	rows := []Topic{}
 	for _, t := range h.eng.Topics() {
 		if h.may.Allow(q.principal, q.action, t.Name().String()) == nil {
-			rows = append(rows, topicRow(t))
+			rows = append(rows, topicRow(t, t.Info()))
 		}
 	}
 	for n, err := range h.eng.Damaged() {
@@ -22,8 +22,7 @@ func (h *handler) listTopics(q *request) (any, error) {
 	return rows, nil
 }
 
-func topicRow(t *engine.Topic) Topic {
-	i := t.Info()
+func topicRow(t *engine.Topic, i engine.TopicInfo) Topic {
 	row := Topic{
 		Name: t.Name().String(), Partitions: t.Partitions(), Declared: i.Declared, Messages: i.Messages, Bytes: i.Bytes,
 		Groups: len(t.Groups()), Backlog: i.Backlog,
@@ -51,7 +50,7 @@ func (h *handler) showTopic(q *request) (any, error) {
 		return nil, err
 	}
 	i := t.Info()
-	d := TopicDetail{Topic: topicRow(t), Placement: "client", Names: i.Names, Policy: policyOf(i.Policy, t), Members: []Group{}}
+	d := TopicDetail{Topic: topicRow(t, i), Placement: "client", Names: i.Names, Policy: policyOf(i.Policy, t), Members: []Group{}}
 	if i.ByKey {
 		d.Placement = "key"
 	}
