@@ -48,14 +48,11 @@ type DefaultsConfig struct {
 	Partitions     int32  `yaml:"partitions"`
 	RocketMQQueues int32  `yaml:"rocketmq_queues"`
 
-	// Of topics that clients create, and of declared ones where they say nothing.
-	Retention RetentionConfig `yaml:"retention"`
-	TTL       Duration        `yaml:"ttl"`
-	Backlog   BacklogConfig   `yaml:"backlog"`
-
 	DeleteWhenIdle Duration `yaml:"delete_when_idle"` // topics that clients created; 0: never
-	GroupExpiry    Duration `yaml:"group_expiry"`     // groups that clients began and nobody uses; 0: never
-	Deduplication  bool     `yaml:"deduplication"`
+
+	// Of topics that clients create, and of declared ones where they say nothing.
+	PolicyConfig  `yaml:",inline"`
+	Deduplication bool `yaml:"deduplication"`
 }
 
 // TopicConfig declares a topic.
@@ -63,11 +60,17 @@ type TopicConfig struct {
 	Partitions int32             `yaml:"partitions"`
 	Placement  string            `yaml:"placement"` // client (default) or key
 	Names      map[string]string `yaml:"names"`     // protocol → the name its clients use
-	Retention  RetentionConfig   `yaml:"retention"`
-	TTL        Duration          `yaml:"ttl"` // older messages are not delivered, consumed or not
-	Backlog    BacklogConfig     `yaml:"backlog"`
 
+	PolicyConfig  `yaml:",inline"`
 	Deduplication *bool `yaml:"deduplication"` // what a numbered producer sends again is stored once
+}
+
+// PolicyConfig says what becomes of a topic's messages and groups.
+type PolicyConfig struct {
+	Retention   RetentionConfig `yaml:"retention"`
+	TTL         Duration        `yaml:"ttl"` // older messages are not delivered, consumed or not
+	Backlog     BacklogConfig   `yaml:"backlog"`
+	GroupExpiry Duration        `yaml:"group_expiry"` // of groups that clients began and nobody uses; 0: never
 }
 
 // RetentionConfig says how long consumed data stays.

@@ -21,16 +21,21 @@ func (t *TopicConfig) inherit(n string, d *DefaultsConfig) {
 	if t.Backlog == (BacklogConfig{}) {
 		t.Backlog = d.Backlog
 	}
+	if t.GroupExpiry == 0 {
+		t.GroupExpiry = d.GroupExpiry
+	}
 	if t.Deduplication == nil {
 		t.Deduplication = &d.Deduplication
 	}
 }
 
-func policy(r RetentionConfig, ttl Duration, b BacklogConfig) engine.Policy {
+func policy(p PolicyConfig) engine.Policy {
+	r, b := p.Retention, p.Backlog
 	when, _ := engine.ParseWhenFull(b.WhenFull) // Validate has read it
 	return engine.Policy{
-		Retention: engine.Retention{Age: time.Duration(r.Age), Size: int64(r.Size)}, TTL: time.Duration(ttl),
-		Backlog: engine.Backlog{Age: time.Duration(b.Age), Size: int64(b.Size), WhenFull: when},
+		Retention: engine.Retention{Age: time.Duration(r.Age), Size: int64(r.Size)}, TTL: time.Duration(p.TTL),
+		Backlog:     engine.Backlog{Age: time.Duration(b.Age), Size: int64(b.Size), WhenFull: when},
+		GroupExpiry: time.Duration(p.GroupExpiry),
 	}
 }
 
@@ -47,8 +52,8 @@ func (v *validator) nonPersistent(path string, t TopicConfig) {
 	if t.Partitions != 0 {
 		v.fault(path+".partitions", "a non-persistent topic has none")
 	}
-	if t.Retention != (RetentionConfig{}) || t.TTL != 0 || t.Backlog != (BacklogConfig{}) {
-		v.fault(path, "a non-persistent topic keeps nothing: retention, ttl and backlog have no meaning")
+	if t.PolicyConfig != (PolicyConfig{}) {
+		v.fault(path, "a non-persistent topic keeps nothing: retention, ttl, backlog and group_expiry have no meaning")
 	}
 	if t.Names["rocketmq"] != "" {
 		v.fault(path+".names.rocketmq", "RocketMQ clients pull, and of a non-persistent topic there is nothing to pull")

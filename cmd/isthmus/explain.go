@@ -158,6 +158,9 @@ func (p *printer) policy(t *TopicConfig) {
 	if t.TTL > 0 {
 		p.row("ttl", t.TTL.String())
 	}
+	if t.GroupExpiry > 0 {
+		p.row("group_expiry", t.GroupExpiry.String())
+	}
 	if b := bounds(t.Backlog.Age, t.Backlog.Size); b != "" {
 		p.row("backlog", b+", then "+cmp.Or(t.Backlog.WhenFull, engine.Reject.String()))
 	}

@@ -71,9 +71,9 @@ func run(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
 		Defaults: engine.Defaults{
 			Tenant: cfg.Defaults.Tenant, Namespace: cfg.Defaults.Namespace, AutoCreate: cfg.Defaults.AutoCreate,
 			Partitions: cfg.Defaults.Partitions, RocketMQQueues: cfg.Defaults.RocketMQQueues,
-			Policy:         policy(cfg.Defaults.Retention, cfg.Defaults.TTL, cfg.Defaults.Backlog),
-			DeleteWhenIdle: time.Duration(cfg.Defaults.DeleteWhenIdle), GroupExpiry: time.Duration(cfg.Defaults.GroupExpiry),
-			Deduplicate: cfg.Defaults.Deduplication,
+			Policy:         policy(cfg.Defaults.PolicyConfig),
+			DeleteWhenIdle: time.Duration(cfg.Defaults.DeleteWhenIdle),
+			Deduplicate:    cfg.Defaults.Deduplication,
 		},
 		Window: time.Duration(cfg.Durability.Window), MaxMessage: int(cfg.Limits.MaxPayload) + 1<<20,
 		Parked: engine.ParkedLimits{MaxDelay: time.Duration(cfg.Limits.Delay), Max: cfg.Limits.Parked},
@@ -206,7 +206,7 @@ func declare(cfg *Config, eng *engine.Engine) error {
 		}
 		topic, err := eng.DeclareTopic(n, engine.TopicSpec{
 			Partitions: t.Partitions, ByKey: t.Placement == "key", Names: t.Names,
-			Policy: policy(t.Retention, t.TTL, t.Backlog), Deduplicate: *t.Deduplication, Groups: groupNames(groups[n]),
+			Policy: policy(t.PolicyConfig), Deduplicate: *t.Deduplication, Groups: groupNames(groups[n]),
 		})
 		if errors.Is(err, journal.ErrDamaged) {
 			continue // the engine has said so; the other topics go on

@@ -100,6 +100,7 @@ func (g *Group) Join(ctx context.Context, m Member) (*Consumer, error) {
 	if err := g.admit(m); err != nil {
 		return nil, err
 	}
+	g.touch()
 	g.nextID++
 	c := &Consumer{
 		id: dispatch.ConsumerID(g.nextID), group: g, member: m,
@@ -180,6 +181,7 @@ func (c *Consumer) Leave() {
 	g.mu.Lock()
 	g.mu.consumers = slices.DeleteFunc(g.mu.consumers, func(x *Consumer) bool { return x == c })
 	g.mu.Unlock()
+	g.touch()
 	g.leave(c)
 	g.relet()
 	g.forgetReader()

@@ -307,17 +307,7 @@ func TestPublishesAndDuplicatesAreCounted(t *testing.T) {
 	for _, seq := range []int64{1, 2, 2, 3} {
 		p.send(t, part, sequenced("p", 0, seq))
 	}
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]float64{}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			got[f.GetName()] += m.GetCounter().GetValue()
-		}
-	}
-	if got["isthmus_publishes_total"] != 3 || got["isthmus_duplicates_total"] != 1 {
-		t.Errorf("%v publishes, %v duplicates", got["isthmus_publishes_total"], got["isthmus_duplicates_total"])
+	if n, again := gathered(t, reg, "isthmus_publishes_total"), gathered(t, reg, "isthmus_duplicates_total"); n != 3 || again != 1 {
+		t.Errorf("%v publishes, %v duplicates", n, again)
 	}
 }

@@ -27,7 +27,6 @@ type Defaults struct {
 	Deduplicate       bool  // of topics that are not declared
 	Policy            Policy
 	DeleteWhenIdle    time.Duration // after which such a topic is deleted when nobody uses it; 0: never
-	GroupExpiry       time.Duration // after which a group is deleted that a client began and nobody uses; 0: never
 }
 
 // Config is what an engine is made of. Journals and Meta are required.
@@ -154,6 +153,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.tasks.stop()
 	stopSaver()
 	<-saverDone
+	e.rememberIdle()
 	err := errors.Join(e.saveOnce(), e.settleReserves())
 	e.finishCheckpoints()
 	return errors.Join(err, e.closeLogs())

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"isthmus/core"
@@ -103,6 +104,26 @@ func begin(t testing.TB, topic *engine.Topic, name string, at engine.StartAt) *e
 		t.Fatal(err)
 	}
 	return g
+}
+
+// gathered is the value of a counter or gauge, over all its labels together.
+func gathered(t testing.TB, reg *prometheus.Registry, name string) (sum float64) {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+		return sum
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
 }
 
 func body(t testing.TB, e *engine.Engine, d engine.Delivery) string {

@@ -240,6 +240,7 @@ func (g *Group) Reset(partition int32, next core.Offset) error {
 	if g.gone {
 		return fmt.Errorf("group %s of %s: %w", g.name, g.topic.name, core.ErrGroupNotFound)
 	}
+	g.touch()
 	if r := g.runners[p.log]; r != nil {
 		return r.ask(func() error { return r.reset(partition, cur) })
 	}
@@ -277,6 +278,9 @@ func (g *Group) end(err error) {
 	left := g.mu.consumers
 	g.mu.consumers = nil
 	g.mu.Unlock()
+	if len(left) > 0 {
+		g.touch()
+	}
 	for _, c := range left {
 		c.member.Sink.Detached(err)
 	}

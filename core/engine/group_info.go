@@ -188,6 +188,7 @@ func (g *Group) Skip(partition int32, messages int64) error {
 	if g.topic.Partition(partition) == nil || messages < 0 {
 		return fmt.Errorf("skip %d messages of partition %d of %s: %w", messages, partition, g.topic.name, core.ErrInvalid)
 	}
+	g.touch()
 	gp := g.parts()[partition]
 	for {
 		gp.mu.Lock()

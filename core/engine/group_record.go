@@ -52,7 +52,7 @@ func (g *Group) collect(b *batch) {
 }
 
 func (g *Group) record() meta.Write {
-	rec := meta.GroupRecord{Mode: uint8(g.Mode()), Members: g.Members()}
+	rec := meta.GroupRecord{Mode: uint8(g.Mode()), Members: g.Members(), Idle: g.lull.record()}
 	return meta.Write{Bucket: meta.Groups, Key: g.key(), Value: meta.EncodeJSON(rec)}
 }
 
@@ -80,6 +80,7 @@ func (e *Engine) loadGroup(key string, value []byte) error {
 	g := newGroup(t, name, true)
 	g.mu.mode = core.Mode(rec.Mode)
 	g.roster.presume(rec.Members, e.now())
+	g.lull.restore(rec.Idle)
 	t.mu.groups[name], t.mu.sorted = g, nil
 	return nil
 }

@@ -24,8 +24,9 @@ type Metrics struct {
 	rebalances     *prometheus.CounterVec // reason: members, acknowledged, gone, unlocked, timeout, silent
 	refusedCommits prometheus.Counter
 
-	filtered    prometheus.Counter
-	deadLetters prometheus.Counter
+	filtered      prometheus.Counter
+	deadLetters   prometheus.Counter
+	expiredGroups prometheus.Counter
 
 	commitSeconds prometheus.Histogram
 	commitBytes   prometheus.Counter
@@ -68,13 +69,15 @@ func newMetrics(e *Engine, reg prometheus.Registerer) *Metrics {
 		Name: "isthmus_group_filtered_total", Help: "Messages that no member of a group wanted: acknowledged for it."})
 	m.deadLetters = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "isthmus_dead_letters_total", Help: "Messages that a group got too often: moved to its dead-letter topic."})
+	m.expiredGroups = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "isthmus_groups_expired_total", Help: "Groups that were deleted because nobody had used them for group_expiry."})
 	m.coldReads = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "isthmus_cold_reads_total", Help: "Reads of what is older than the tail cache: hit when another reader's scan had brought it."}, []string{"result"})
 	m.coldHits, m.coldMisses = m.coldReads.WithLabelValues("hit"), m.coldReads.WithLabelValues("miss")
 	m.scannedBytes = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "isthmus_cold_scanned_bytes_total", Help: "Bytes that catch-up readers have brought from the journals."})
 	if reg != nil {
-		reg.MustRegister(m.Connections, m.Publishes, m.Duplicates, m.Deliveries, m.Dropped, m.GroupDropped, m.rebalances, m.refusedCommits, m.filtered, m.deadLetters, m.commitSeconds, m.commitBytes, m.commitCount,
+		reg.MustRegister(m.Connections, m.Publishes, m.Duplicates, m.Deliveries, m.Dropped, m.GroupDropped, m.rebalances, m.refusedCommits, m.filtered, m.deadLetters, m.expiredGroups, m.commitSeconds, m.commitBytes, m.commitCount,
 			m.coldReads, m.scannedBytes,
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 				Name: "isthmus_cold_cache_bytes", Help: "Memory that holds what catch-up readers have read lately."},

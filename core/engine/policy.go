@@ -15,6 +15,8 @@ type Policy struct {
 	Retention Retention
 	TTL       time.Duration // 0: none
 	Backlog   Backlog
+
+	GroupExpiry time.Duration // after which a durable group is deleted that a client began and nobody uses; 0: never
 }
 
 // Retention says how long consumed data stays: until it is older than Age, or more than Size lies before what somebody
@@ -69,7 +71,7 @@ func (b Backlog) limited() bool { return b.Age > 0 || b.Size > 0 }
 
 func (p Policy) validate() error {
 	switch {
-	case p.Retention.Age < 0 || p.Retention.Size < 0 || p.TTL < 0 || p.Backlog.Age < 0 || p.Backlog.Size < 0:
+	case p.Retention.Age < 0 || p.Retention.Size < 0 || p.TTL < 0 || p.Backlog.Age < 0 || p.Backlog.Size < 0 || p.GroupExpiry < 0:
 		return fmt.Errorf("a negative bound: %w", core.ErrInvalid)
 	case p.Backlog.WhenFull > DropOldest:
 		return fmt.Errorf("%v: %w", p.Backlog.WhenFull, core.ErrInvalid)
@@ -81,6 +83,7 @@ func (p Policy) validate() error {
 func putPolicy(rec *meta.TopicRecord, p Policy) {
 	rec.Retention, rec.RetentionSize, rec.TTL = p.Retention.Age, p.Retention.Size, p.TTL
 	rec.BacklogAge, rec.BacklogSize, rec.WhenFull = p.Backlog.Age, p.Backlog.Size, ""
+	rec.GroupExpiry = p.GroupExpiry
 	if p.Backlog.limited() {
 		rec.WhenFull = p.Backlog.WhenFull.String()
 	}
@@ -94,7 +97,7 @@ func (e *Engine) policy(rec *meta.TopicRecord) (Policy, error) {
 	w, err := ParseWhenFull(rec.WhenFull)
 	return Policy{
 		Retention: Retention{rec.Retention, rec.RetentionSize}, TTL: rec.TTL,
-		Backlog: Backlog{rec.BacklogAge, rec.BacklogSize, w},
+		Backlog: Backlog{rec.BacklogAge, rec.BacklogSize, w}, GroupExpiry: rec.GroupExpiry,
 	}, err
 }
 

@@ -53,6 +53,7 @@ func (r *roster) collect(g *Group, b *batch) {
 
 // Heartbeat notes a queue-based member as alive until Forget. It reports whether the list changed.
 func (g *Group) Heartbeat(member string) (changed bool) {
+	g.touch()
 	r := &g.roster
 	r.mu.Lock()
 	if r.mu.members == nil {
@@ -73,6 +74,7 @@ func (g *Group) Heartbeat(member string) (changed bool) {
 
 // Forget takes a queue-based member off the list and frees its queue locks.
 func (g *Group) Forget(member string) {
+	g.touch()
 	r := &g.roster
 	r.mu.Lock()
 	_, known := r.mu.members[member]
@@ -178,6 +180,7 @@ func (g *Group) Committed(partition int32) (core.Offset, bool) {
 // counts as its end. While consumers are joined it means what their mode makes of a cumulative acknowledgement, unless the
 // partition is a queue-based member's.
 func (g *Group) Commit(partition int32, next core.Offset) {
+	g.touch()
 	gp := g.parts()[partition]
 	next = min(next, gp.p.committed.Load())
 	for r := gp.commit(next); r != nil; r = gp.commit(next) {

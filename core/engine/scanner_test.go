@@ -186,7 +186,7 @@ func TestI8_ColdCacheStaysInItsBudget(t *testing.T) {
 			if i == 0 {
 				kept = append(kept, es[0])
 			}
-			if n := gauge(t, reg, "isthmus_cold_cache_bytes"); n > 1<<20 || n == 0 {
+			if n := gathered(t, reg, "isthmus_cold_cache_bytes"); n > 1<<20 || n == 0 {
 				t.Fatalf("the cold cache holds %v bytes", n)
 			}
 		}
@@ -198,21 +198,6 @@ func TestI8_ColdCacheStaysInItsBudget(t *testing.T) {
 	if es, err := topic.Partition(1).Read(t.Context(), 399, 1, 1<<20); err != nil || len(es) != 1 || w.blocks.Load() != before {
 		t.Errorf("the newest message is not in the tail any more: %d entries, %v", len(es), err)
 	}
-}
-
-func gauge(t testing.TB, reg *prometheus.Registry, name string) float64 {
-	t.Helper()
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() == name {
-			return f.GetMetric()[0].GetGauge().GetValue()
-		}
-	}
-	t.Fatalf("no metric %s", name)
-	return 0
 }
 
 // Who waits for another's scan is served by it, and by one of its own when the other gave up.

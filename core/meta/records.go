@@ -26,6 +26,7 @@ type TopicRecord struct {
 	BacklogAge    time.Duration `json:"backlog_age,omitempty"`
 	BacklogSize   int64         `json:"backlog_size,omitempty"`
 	WhenFull      string        `json:"when_full,omitempty"`
+	GroupExpiry   time.Duration `json:"group_expiry,omitempty"`
 	First         []core.Offset `json:"first,omitempty"` // by partition: what lies before was emptied
 	Deduplicate   bool          `json:"deduplicate,omitempty"`
 	DedupSince    []core.Offset `json:"dedup_since,omitempty"` // per partition, from which offset on; 0 where it is missing
@@ -34,8 +35,9 @@ type TopicRecord struct {
 
 // GroupRecord describes a durable group.
 type GroupRecord struct {
-	Mode    uint8    `json:"mode"`
-	Members []string `json:"members,omitempty"`
+	Mode    uint8         `json:"mode"`
+	Members []string      `json:"members,omitempty"`
+	Idle    time.Duration `json:"idle,omitempty"` // for how long nobody has used it, while the gateway ran
 }
 
 // JournalRecord is what start-up must know of a journal before it reads it: nothing up to Durable may be missing, and

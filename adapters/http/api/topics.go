@@ -36,7 +36,8 @@ func topicRow(t *engine.Topic, i engine.TopicInfo) Topic {
 func policyOf(p engine.Policy, t *engine.Topic) Policy {
 	out := Policy{
 		RetentionSeconds: p.Retention.Age.Seconds(), RetentionBytes: p.Retention.Size, TTLSeconds: p.TTL.Seconds(),
-		BacklogSeconds: p.Backlog.Age.Seconds(), BacklogBytes: p.Backlog.Size, Deduplication: t.Deduplicates(),
+		BacklogSeconds: p.Backlog.Age.Seconds(), BacklogBytes: p.Backlog.Size,
+		GroupExpiry: p.GroupExpiry.Seconds(), Deduplication: t.Deduplicates(),
 	}
 	if out.BacklogSeconds > 0 || out.BacklogBytes > 0 {
 		out.WhenFull = p.Backlog.WhenFull.String()

@@ -32,6 +32,7 @@ type Policy struct {
 	BacklogSeconds   float64 `json:"backlog_seconds,omitempty"`
 	BacklogBytes     int64   `json:"backlog_bytes,omitempty"`
 	WhenFull         string  `json:"when_full,omitempty"`
+	GroupExpiry      float64 `json:"group_expiry_seconds,omitempty"` // after which a group is deleted that nobody uses
 	Deduplication    bool    `json:"deduplication,omitempty"`
 }
 
