@@ -46,7 +46,7 @@ bench-large: ## the same with 10 million messages and 10 GB of backlog: needs 15
 	$(BENCH) -bench . -benchtime 1x ./core/engine -large
 
 model: ## the random model of delivery, two million steps
-	go test ./core/dispatch -run Model -timeout 30m -args -rapid.checks=18000
+	go test ./core/dispatch -run Model -timeout 30m -args -rapid.checks=20000
 
 fmt:
 	gofmt -w $$(git ls-files '*.go')

@@ -6,16 +6,28 @@ import (
 	"testing"
 )
 
-// TestMain lets the models take more than 100 000 steps where nobody says how many; `make model` takes twenty times as many.
-// Under the race detector, which finds nothing where there is no goroutine, they take the usual few.
+// checksAsked tells whether somebody said how many runs the models make.
+var checksAsked bool
+
 func TestMain(m *testing.M) {
 	flag.Parse()
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
-	if !asked && !raced {
-		if err := flag.Set("rapid.checks", "900"); err != nil { // of about 30 steps, in four modes
-			panic(err)
-		}
-	}
+	flag.Visit(func(f *flag.Flag) { checksAsked = checksAsked || f.Name == "rapid.checks" })
 	os.Exit(m.Run())
+}
+
+// deep lets rapid make so many runs in this test, unless somebody says how many: `make model` does. Under the race detector,
+// which finds nothing where there is no goroutine, they are the usual few.
+func deep(t *testing.T, checks string) {
+	if raced || checksAsked {
+		return
+	}
+	usual := flag.Lookup("rapid.checks").Value.String()
+	t.Cleanup(func() { setChecks(t, usual) })
+	setChecks(t, checks)
+}
+
+func setChecks(t *testing.T, n string) {
+	if err := flag.Set("rapid.checks", n); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -1,9 +1,7 @@
 package dispatch
 
 import (
-	"cmp"
 	"slices"
-	"unicode/utf16"
 
 	"isthmus/core"
 
@@ -12,55 +10,120 @@ import (
 
 // hand calls Ready and holds each assignment against the model.
 func (s *sim) hand(t *rapid.T, p *simPart) (moved bool) {
+	s.tick(p)
 	r := p.Ready()
-	for _, n := range r.Notices {
-		p.told[n.To] = n.Active
-	}
+	s.checkNotices(t, p, r.Notices)
 	last := Assignment{Entry: Entry{Base: -1}}
 	for _, a := range r.Deliver {
-		if !slices.ContainsFunc(s.members, func(c Consumer) bool { return c.ID == a.To }) || s.credit[a.To] <= 0 {
+		i := slices.IndexFunc(s.members, func(c Consumer) bool { return c.ID == a.To })
+		if i < 0 || s.credit[a.To] <= 0 {
 			t.Fatalf("%v to one who is gone or has no credit", a)
 		}
-		if s.many() {
-			if s.checkHeld(t, p, a); s.mode == core.Shared {
-				s.checkTurn(t, p, last, a)
-			} else {
-				s.checkKey(t, p, a)
-			}
-			if n := p.holds(a.To); n >= s.limit {
-				t.Fatalf("%v to one who holds %d", a, n)
-			}
-		} else {
+		switch s.mode {
+		case core.Shared:
+			s.checkHeld(t, p, a)
+			s.checkTurn(t, p, last, a)
+			s.checkPriority(t, p, s.members[i])
+		case core.KeyShared:
+			s.checkHeld(t, p, a)
+			s.checkKey(t, p, a)
+		case core.Exclusive, core.Failover:
 			s.checkSingle(t, p, a)
 		}
-		acked := []core.Range(nil)
-		for o := a.Entry.Base; o < a.Entry.end(); o++ {
-			if n := len(acked); !p.acked[o] {
-				p.holder[o] = a.To
-				s.credit[a.To]--
-			} else if n > 0 && acked[n-1].To == o {
-				acked[n-1].To++
-			} else {
-				acked = append(acked, core.Range{From: o, To: o + 1})
-			}
-		}
-		if !slices.Equal(acked, a.Acked) || len(acked) == 1 && acked[0] == a.Entry.span() {
-			t.Fatalf("%v: acknowledged in it is %v", a, acked)
-		}
-		delete(p.later, a.Entry.Base)
-		delete(p.alarm, a.Entry.Base)
-		if i := slices.IndexFunc(s.members, func(c Consumer) bool { return c.ID == a.To }); s.many() && s.members[i].Timeout > 0 {
-			p.alarm[a.Entry.Base] = s.now + s.members[i].Timeout
-		}
-		p.high = max(p.high, a.Entry.end())
-		p.seen[a.Entry.Base], last = true, a
+		s.handed(t, p, a, s.members[i].Timeout)
+		last = a
 	}
+	s.checkWake(t, p, r.Wake)
 	cur := p.Cursor()
 	if changed := !cur.Equal(p.saved); changed != r.Dirty && !p.sought {
 		t.Fatalf("dirty %v, changed %v", r.Dirty, changed)
 	}
 	p.saved, p.sought = cur.Clone(), false
 	return len(r.Deliver) > 0
+}
+
+// handed notes an assignment, and wants to be told what of it is acknowledged.
+func (s *sim) handed(t *rapid.T, p *simPart, a Assignment, timeout int64) {
+	if n := p.holds(a.To); s.many() && int64(n) >= s.limits.Consumer {
+		t.Fatalf("%v to one who holds %d", a, n)
+	}
+	acked := []core.Range(nil)
+	for o := a.Entry.Base; o < a.Entry.end(); o++ {
+		if n := len(acked); !p.acked[o] {
+			p.holder[o] = a.To
+			s.credit[a.To]--
+		} else if n > 0 && acked[n-1].To == o {
+			acked[n-1].To++
+		} else {
+			acked = append(acked, core.Range{From: o, To: o + 1})
+		}
+	}
+	if !slices.Equal(acked, a.Acked) || len(acked) == 1 && acked[0] == a.Entry.span() {
+		t.Fatalf("%v: acknowledged in it is %v", a, acked)
+	}
+	delete(p.later, a.Entry.Base)
+	delete(p.alarm, a.Entry.Base)
+	if s.many() && timeout > 0 {
+		p.alarm[a.Entry.Base] = s.now + timeout
+	}
+	p.high = max(p.high, a.Entry.end())
+	p.seen[a.Entry.Base] = true
+}
+
+// checkNotices: in failover everybody knows whether it receives, and nobody is told anything in a grace.
+func (s *sim) checkNotices(t *rapid.T, p *simPart, ns []Notice) {
+	for _, n := range ns {
+		if p.grace || !s.here(n.To) || n.Active != (n.To == p.active) {
+			t.Fatalf("%+v, active is %d, in a grace %v", n, p.active, p.grace)
+		}
+		p.told[n.To] = n.Active
+	}
+	for _, c := range s.members {
+		if told, ok := p.told[c.ID]; !p.grace && (ok != (s.mode == core.Failover) || told != (ok && c.ID == p.active)) {
+			t.Fatalf("%d was told %v, active is %d", c.ID, told, p.active)
+		}
+	}
+}
+
+// checkWake: whoever sleeps until then misses nothing that is due.
+func (s *sim) checkWake(t *rapid.T, p *simPart, wake int64) {
+	due := p.pause
+	if p.grace {
+		due = p.until
+	}
+	for _, at := range []map[core.Offset]int64{p.alarm, p.later} {
+		for base, when := range at {
+			if e, _ := p.entryAt(base); p.left(e) > 0 && when > s.now && (due == 0 || when < due) {
+				due = when
+			}
+		}
+	}
+	if wake != 0 && wake <= s.now || due != 0 && (wake == 0 || wake > due) {
+		t.Fatalf("at %d it is to wake at %d, and something is due at %d", s.now, wake, due)
+	}
+}
+
+func (p *simPart) left(e Entry) (n int64) {
+	for o := e.Base; o < e.end(); o++ {
+		if !p.acked[o] {
+			n++
+		}
+	}
+	return n
+}
+
+// checkPriority wants nobody of a better priority able to take anything.
+func (s *sim) checkPriority(t *rapid.T, p *simPart, to Consumer) {
+	for _, c := range s.members {
+		if c.Priority < to.Priority && s.able(p, c) {
+			t.Fatalf("%d gets something before %d, of a better priority", to.ID, c.ID)
+		}
+	}
+}
+
+// able tells whether a member of a group of many can take something.
+func (s *sim) able(p *simPart, c Consumer) bool {
+	return s.credit[c.ID] > 0 && int64(p.holds(c.ID)) < s.limits.Consumer
 }
 
 // checkHeld wants the attempt counted, and the entry at nobody.
@@ -92,12 +155,17 @@ func (s *sim) checkTurn(t *rapid.T, p *simPart, last, a Assignment) {
 	}
 }
 
-// checkKey wants the owner of the slot, nobody else holding any of it, and nothing earlier of it waiting.
+// checkKey wants the owner of the slot, the same as before unless members changed, nobody else holding any of it, and nothing
+// earlier of it waiting.
 func (s *sim) checkKey(t *rapid.T, p *simPart, a Assignment) {
 	number := slotOf(a.Entry)
-	if owner := p.owner(number); owner == nil || owner.ID != a.To {
-		t.Fatalf("%v: slot %d is %v's", a, number, owner)
+	if owner := s.split.owner(number); owner != a.To {
+		t.Fatalf("%v: slot %d is %d's", a, number, owner)
 	}
+	if before, some := p.owners[number]; some && before != a.To {
+		t.Fatalf("%v: slot %d was at %d just now", a, number, before)
+	}
+	p.owners[number] = a.To
 	for _, e := range p.log {
 		for o := e.Base; o < e.end() && slotOf(e) == number; o++ {
 			id, held := p.holder[o]
@@ -111,9 +179,6 @@ func (s *sim) checkKey(t *rapid.T, p *simPart, a Assignment) {
 	}
 }
 
-// owner asks the splitter, which has a test of its own.
-func (p *simPart) owner(slot uint32) *keyMember { return p.State.(*keyShared).split.owner(slot) }
-
 // checkSingle wants the first entry after the last one sent in which something is not acknowledged.
 func (s *sim) checkSingle(t *rapid.T, p *simPart, a Assignment) {
 	next := p.sent
@@ -121,8 +186,8 @@ func (s *sim) checkSingle(t *rapid.T, p *simPart, a Assignment) {
 		next++
 	}
 	want, _ := p.entryAt(next)
-	if a.To != p.active || a.Attempt != 0 || a.Entry != want {
-		t.Fatalf("%v: want %v at %d", a, want, p.active)
+	if a.To != p.active || a.Attempt != 0 || a.Entry != want || p.grace || p.pause > s.now {
+		t.Fatalf("%v at %d: want %v at %d, in a grace %v, not before %d", a, s.now, want, p.active, p.grace, p.pause)
 	}
 	p.sent = want.end()
 }
@@ -132,6 +197,7 @@ func (s *sim) settle(t *rapid.T) {
 	for moved := true; moved; {
 		moved = false
 		for _, p := range s.parts {
+			s.tick(p)
 			for p.Want() > 0 {
 				e, ok := p.entryAt(p.Next())
 				if !ok {
@@ -143,47 +209,83 @@ func (s *sim) settle(t *rapid.T) {
 		}
 	}
 	for _, p := range s.parts {
-		if s.mode == core.KeyShared {
-			s.checkStall(t, p)
-			continue
-		}
-		able := slices.ContainsFunc(s.members, func(c Consumer) bool {
-			return s.credit[c.ID] > 0 && (c.ID == p.active || s.mode == core.Shared && p.holds(c.ID) < s.limit)
-		})
-		for o, acked := range p.acked {
-			e, _ := p.entryAt(core.Offset(o))
-			if _, held := p.holder[core.Offset(o)]; able && !acked && !held && p.later[e.Base] <= s.now {
-				t.Fatalf("partition %d: %d waits beside credit", p.Partition, o)
-			}
+		switch s.mode {
+		case core.KeyShared:
+			s.checkSlots(t, p)
+		case core.Shared:
+			s.checkShared(t, p)
+		case core.Exclusive, core.Failover:
+			s.checkActive(t, p)
 		}
 	}
 }
 
-// checkStall: what was read waits for its slot, for its owner's credit, or for an owner, and nothing else; what was not read
-// waits for credit or for the bound of reading ahead.
-func (s *sim) checkStall(t *rapid.T, p *simPart) {
-	able := func(c Consumer) bool { return s.credit[c.ID] > 0 && p.holds(c.ID) < s.limit }
-	waiting := int64(0)
+// checkActive: the active member waits for nothing but credit, the grace, a delayed nack and the limit of holes.
+func (s *sim) checkActive(t *rapid.T, p *simPart) {
+	holes, end := 0, 0
+	for o := int(p.mark()); o < len(p.acked); o++ {
+		if p.acked[o] {
+			if end != o {
+				holes++
+			}
+			end = o + 1
+		}
+	}
+	full := holes >= s.limits.Holes
+	for o, acked := range p.acked {
+		_, held := p.holder[core.Offset(o)]
+		if s.credit[p.active] > 0 && !acked && !held && !p.grace && p.pause <= s.now && (!full || o < end) {
+			t.Fatalf("partition %d: %d waits beside the credit of %d", p.Partition, o, p.active)
+		}
+	}
+}
+
+// checkShared: what nobody holds waits for credit, for its time, or, if it is new, for the limit of the group.
+func (s *sim) checkShared(t *rapid.T, p *simPart) {
+	out := int64(0)
 	for _, e := range p.log {
-		number := slotOf(e)
-		owner, drains := p.owner(number), false
-		for _, f := range p.log {
-			for o := f.Base; o < f.end() && slotOf(f) == number; o++ {
-				id, held := p.holder[o]
-				drains = drains || held && owner != nil && id != owner.ID && !s.keys.OutOfOrder
+		if p.seen[e.Base] {
+			out += p.left(e)
+		}
+	}
+	able := slices.ContainsFunc(s.members, func(c Consumer) bool { return s.able(p, c) })
+	for o, acked := range p.acked {
+		e, _ := p.entryAt(core.Offset(o))
+		full := !p.seen[e.Base] && out >= s.limits.Group
+		if _, held := p.holder[core.Offset(o)]; able && !acked && !held && !full && p.later[e.Base] <= s.now {
+			t.Fatalf("partition %d: %d waits beside credit", p.Partition, o)
+		}
+	}
+}
+
+// checkSlots: what was read waits for its slot, for its owner's credit, or for an owner, and nothing else; what was not read
+// waits for credit, for the bound of reading ahead or for the limit of the group.
+func (s *sim) checkSlots(t *rapid.T, p *simPart) {
+	waiting, holders := int64(0), map[uint32]ConsumerID{}
+	for _, e := range p.log {
+		for o := e.Base; o < e.end(); o++ {
+			if id, held := p.holder[o]; held {
+				holders[slotOf(e)] = id
 			}
 		}
+	}
+	for _, e := range p.log {
+		owner := s.split.owner(slotOf(e))
+		i := slices.IndexFunc(s.members, func(c Consumer) bool { return c.ID == owner })
+		holder, flies := holders[slotOf(e)]
+		drains := flies && holder != owner && !s.keys.OutOfOrder
 		for o := e.Base; o < e.end(); o++ {
 			if _, held := p.holder[o]; held || p.acked[o] || o >= p.Next() {
 				continue
 			}
-			if waiting++; owner != nil && able(owner.Consumer) && !drains {
-				t.Fatalf("partition %d: %d waits beside the credit of %d", p.Partition, o, owner.ID)
+			if waiting++; i >= 0 && s.able(p, s.members[i]) && !drains {
+				t.Fatalf("partition %d: %d waits beside the credit of %d", p.Partition, o, owner)
 			}
 		}
 	}
-	room := waiting < min(s.ahead*int64(len(s.members)), 40_000)
-	if room && p.Next() < core.Offset(len(p.acked)) && slices.ContainsFunc(s.members, able) {
+	room := waiting < s.limits.Ahead*int64(len(s.members)) && waiting+int64(len(p.holder)) < s.limits.Group
+	able := slices.ContainsFunc(s.members, func(c Consumer) bool { return s.able(p, c) })
+	if room && able && p.Next() < core.Offset(len(p.acked)) {
 		t.Fatalf("partition %d: not read from %d on, beside credit", p.Partition, p.Next())
 	}
 }
@@ -253,19 +355,10 @@ func (s *sim) drain(t *rapid.T) {
 		}
 	}
 	for _, p := range s.parts {
-		for _, c := range s.members {
-			if told, ok := p.told[c.ID]; ok != (s.mode == core.Failover) || told != (ok && c.ID == p.active) {
-				t.Fatalf("partition %d: %d was told %v, active is %d", p.Partition, c.ID, told, p.active)
-			}
-		}
 		if cur := p.Cursor(); cur.Next != core.Offset(len(p.acked)) || cur.Holes() > 0 || p.InFlight() != 0 {
 			t.Fatalf("partition %d ends at %v of %d", p.Partition, cur, len(p.acked))
 		}
 	}
-}
-
-func javaCompare(a, b Consumer) int {
-	return cmp.Or(cmp.Compare(a.Priority, b.Priority), slices.Compare(utf16.Encode([]rune(a.Name)), utf16.Encode([]rune(b.Name))))
 }
 
 // audit holds the books of a key_shared State against each other.
