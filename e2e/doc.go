@@ -4,6 +4,8 @@
 // Map: matrix_test (who can talk to whom), fleet_test and kill_test (the main job, and the main job under SIGKILL),
 // s1/s2/s3_test (one test per statement of the three worlds), i10_test (what survives a crossing, one test per cell of
 // docs/crossings.md), badinput_test (strangers at each port), foreign_test (Java, Python, mosquitto).
+// member_test starts members of a group in processes of their own (this test binary again, or Java), so that they can be
+// killed; crew_test judges what they did by their own clocks.
 // gateway starts and measures the process, clients wraps the client libraries, cmd/fleetbench measures.
 //
 // Non-obvious:

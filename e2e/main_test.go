@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"isthmus/e2e/clients"
 	"isthmus/e2e/gateway"
 )
 
@@ -19,6 +20,13 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(memberEnv) != "" {
+		if err := clients.RunMember(os.Args[1:], os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "member:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	flag.Parse()
 	if err := setUp(); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)

@@ -13,7 +13,7 @@ import (
 	"isthmus/e2e/gateway"
 )
 
-// S1, Key_Shared. The rules are tested on the adapter with the stock Go client; here against the binary, and with Java.
+// S1, Key_Shared: batches of Java, and what MQTT devices publish. The rules one by one are in s1_keyshared_rules_test.go.
 
 // Java's default batches hold many keys: they are split between consumers that declare slots, each message once.
 func TestS1_43_JavaBatchesAreSplitByKey(t *testing.T) {
