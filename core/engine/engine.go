@@ -86,6 +86,7 @@ type Engine struct {
 	tasks    tasks
 	stamp    atomic.Uint64 // of the newest committed block
 	tail     atomic.Int64  // bytes held by all tail caches
+	ahead    atomic.Int64  // bytes that key_shared groups hold of what waits for its consumer
 	cold     coldCache
 	full     atomic.Bool   // the disk is, as far as producers are concerned
 	free     atomic.Int64  // bytes on it, as seen last

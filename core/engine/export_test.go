@@ -80,3 +80,6 @@ func (e *Engine) Checkpoints() map[string]journal.Seq {
 	}
 	return m
 }
+
+// AheadBytes is what key_shared groups hold of messages that wait for their consumer.
+func (e *Engine) AheadBytes() int64 { return e.ahead.Load() }

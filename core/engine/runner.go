@@ -51,6 +51,7 @@ type runnerPart struct {
 	lent    bool  // pullers have it, or are about to
 
 	// key_shared
+	ahead       ahead
 	pieces      []core.Entry // becomes fresh
 	cutting     []core.Entry // scratch of cut
 	again       core.Entry   // the last entry that was taken apart again, and its messages
@@ -104,7 +105,7 @@ func (r *runner) adopt(gp *groupPart, mode core.Mode) error {
 		return err
 	}
 	gp.mu.runner = r
-	r.parts = append(r.parts, &runnerPart{gp: gp, state: s})
+	r.parts = append(r.parts, &runnerPart{gp: gp, state: s, ahead: ahead{node: &t.eng.ahead}})
 	return nil
 }
 
@@ -397,6 +398,7 @@ func (r *runner) finish() {
 		if rp.state.Ready().Dirty {
 			rp.changed = true
 		}
+		rp.ahead.clear()
 	}
 	r.snapshot(true)
 	r.abandon()

@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"isthmus/core"
@@ -79,9 +77,11 @@ func (s *seat) settle(r *runner) {
 // serve reads for a partition what its consumers can take, and collects what the state assigns.
 func (r *runner) serve(ctx context.Context, rp *runnerPart) (more bool) {
 	if rp.lent {
+		rp.ahead.clear()
 		rp.wake = 0
 		return false
 	}
+	rp.ahead.tidy(rp.state.Cursor(), rp.state.Next())
 	if want := rp.state.Want(); want > 0 {
 		more = r.feed(ctx, rp, want)
 	}
@@ -97,6 +97,9 @@ func (r *runner) serve(ctx context.Context, rp *runnerPart) (more bool) {
 	}
 	if r.log.volatile {
 		r.shed(rp, ready.Deliver)
+	}
+	if r.byKey {
+		rp.ahead.keep(rp.fresh, rp.state.Cursor().Next)
 	}
 	clear(rp.fresh)
 	rp.fresh = rp.fresh[:0]
@@ -118,10 +121,14 @@ func (r *runner) assign(ctx context.Context, rp *runnerPart, a *dispatch.Assignm
 		return
 	}
 	var e core.Entry
-	if i, ok := slices.BinarySearchFunc(rp.fresh, a.Entry.Base, func(e core.Entry, o core.Offset) int { return cmp.Compare(e.Base, o) }); ok {
+	i, ok := search(rp.fresh, a.Entry.Base)
+	if ok {
 		e = rp.fresh[i]
-	} else if e, ok = r.again(ctx, rp, s, a); !ok {
-		return
+		rp.fresh[i].Count = 0 // assigned
+	} else if e, ok = rp.ahead.take(a.Entry.Base, a.Entry.Count); !ok {
+		if e, ok = r.again(ctx, rp, s, a); !ok {
+			return
+		}
 	}
 	if r.most > 0 && a.Attempt >= r.most {
 		r.bury(rp, s, a, e)
