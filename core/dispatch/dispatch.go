@@ -41,6 +41,18 @@ type Assignment struct {
 	Acked   []core.Range // messages inside the entry that are acknowledged already and not to be processed again
 }
 
+// Span is where its entry lies.
+func (a *Assignment) Span() core.Range { return a.Entry.span() }
+
+// Left counts the messages that are to be processed, for each of which a permit was taken.
+func (a *Assignment) Left() int64 {
+	left := int64(a.Entry.Count)
+	for _, r := range a.Acked {
+		left -= r.Len()
+	}
+	return left
+}
+
 // Notice tells a failover member whether it is the active one.
 type Notice struct {
 	To     ConsumerID
@@ -84,6 +96,9 @@ type State interface {
 	// id holds, at once.
 	Nack(id ConsumerID, base core.Offset, at int64)
 	NackAll(id ConsumerID)
+	// Return takes back what id was assigned and could not be handed, as if it had never been assigned: attempts stay. In
+	// exclusive and failover mode that is everything from base on.
+	Return(id ConsumerID, base core.Offset)
 	// Hold says until when id may hold the entry that holds base, instead of its Timeout; 0: for good. Only shared modes
 	// take anything back.
 	Hold(id ConsumerID, base core.Offset, until int64)

@@ -42,8 +42,10 @@ func (f *feed) Add(e Entry) {
 const lookAhead = 16_384
 
 // rewind goes back to the mark. What is acknowledged beyond it will be skipped.
-func (f *feed) rewind() {
-	f.read = f.cur.Next
+func (f *feed) rewind() { f.rewindTo(f.cur.Next) }
+
+func (f *feed) rewindTo(o core.Offset) {
+	f.read = o
 	f.queue.clear()
 }
 

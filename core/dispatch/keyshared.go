@@ -232,6 +232,12 @@ func (k *keyShared) ask(n int32, at int64) {
 	k.put(n, 1)
 }
 
+func (k *keyShared) Return(id ConsumerID, base core.Offset) {
+	if n := k.heldBy(id, base); n != 0 {
+		k.put(n, 0)
+	}
+}
+
 func (k *keyShared) Hold(id ConsumerID, base core.Offset, until int64) {
 	if n := k.heldBy(id, base); n != 0 {
 		k.alarm(n, until)

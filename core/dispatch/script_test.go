@@ -27,6 +27,7 @@ var update = flag.Bool("update", false, "write what the scripts in testdata yiel
 //	join NAME [priority=N] [permits=N] [timeout=D] [slots=A..B,C..D | owns=KEY,KEY]    leave NAME
 //	permit NAME N                            nack NAME O [in=D] | nack-all NAME
 //	ack NAME R                               ack-through NAME O
+//	return NAME O                            it was assigned and could not be handed over
 //	hold NAME O [in=D]                       NAME may hold O for so long; without in: for good
 //	after D                                  so much time passes, such as 900ms, 5s
 //	seek O                                   restart (members gone, the cursor is what was stored)

@@ -101,6 +101,12 @@ func (s *shared) Nack(id ConsumerID, base core.Offset, at int64) {
 	}
 }
 
+func (s *shared) Return(id ConsumerID, base core.Offset) {
+	if h := s.heldBy(id, base); h != nil {
+		s.put(h, 0, 0)
+	}
+}
+
 func (s *shared) Hold(id ConsumerID, base core.Offset, until int64) {
 	if h := s.heldBy(id, base); h != nil {
 		s.held.alarm(h, until)

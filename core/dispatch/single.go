@@ -138,6 +138,13 @@ func (s *single) Nack(id ConsumerID, base core.Offset, at int64) {
 	}
 }
 
+func (s *single) Return(id ConsumerID, base core.Offset) {
+	if base < s.sent && s.active != nil && s.active.ID == id {
+		s.rewindTo(max(base, s.cur.Next))
+		s.sent = s.read
+	}
+}
+
 func (s *single) NackAll(id ConsumerID) {
 	if s.active != nil && s.active.ID == id {
 		s.rewind()

@@ -121,6 +121,8 @@ func (w *world) member(verb string, args []string) {
 			s.Ack(c.ID, r)
 		case verb == "ack-through":
 			s.AckThrough(c.ID, r.To)
+		case verb == "return":
+			s.Return(c.ID, r.From)
 		case verb == "nack":
 			s.Nack(c.ID, r.From, later)
 		case verb == "hold":

@@ -82,17 +82,13 @@ type deadLetter struct {
 
 // bury publishes an entry as a dead letter instead of delivering it. Its permits go back.
 func (r *runner) bury(rp *runnerPart, s *seat, a *dispatch.Assignment, e core.Entry) {
-	left := int64(e.Count)
-	for _, x := range a.Acked {
-		left -= x.Len()
-	}
-	s.account.Permits += left
+	s.account.Permits += a.Left()
 	d := &r.dead
 	err := d.open(r)
 	if err == nil {
 		e.Base, e.Flags = 0, e.Flags&^core.FlagSequenced
 		d.next++
-		d.pending[d.next] = deadLetter{rp, a.To, core.Range{From: a.Entry.Base, To: a.Entry.Base + core.Offset(a.Entry.Count)}}
+		d.pending[d.next] = deadLetter{rp, a.To, a.Span()}
 		if err = d.producer.Publish(d.part, &e, d.next); err != nil {
 			delete(d.pending, d.next)
 		}

@@ -43,12 +43,14 @@ type runnerPart struct {
 	unwatch func()
 	fresh   []core.Entry // what this turn has read, as it was added; in order
 	lost    []core.Range // assigned this turn and not there any more
-	missed  []missed     // assigned and not readable, to be assigned again
+	missed  []missed     // dead letters that could not be stored, to be assigned again
 	changed bool         // the cursor, since the last snapshot
 	copied  time.Time
-	failed  error // of reading; logged once
 	wake    int64 // unix ms: when the state has something due; 0: never
 	lent    bool  // pullers have it, or are about to
+
+	failed   error // of reading; logged once
+	failedAt time.Time
 
 	// key_shared
 	ahead       ahead

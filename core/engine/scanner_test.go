@@ -25,6 +25,7 @@ type watched struct {
 	journal.Store
 	appended, blocks atomic.Int64
 	gate             atomic.Pointer[func()] // called before each block
+	fault            atomic.Pointer[error]  // what reading yields instead of blocks
 }
 
 type watchedJournal struct {
@@ -52,6 +53,9 @@ func (j watchedJournal) Read(ctx context.Context, from journal.Seq, h journal.Hi
 				(*gate)()
 			}
 			j.store.blocks.Add(1)
+			if fault := j.store.fault.Load(); fault != nil {
+				err = errors.Join(err, *fault)
+			}
 			if err = errors.Join(err, ctx.Err()); err != nil {
 				yield(journal.Record{}, err)
 				return

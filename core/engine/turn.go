@@ -17,9 +17,6 @@ const (
 	readBytes   = 1 << 20
 )
 
-// retryEvery is how soon a failed read is tried again.
-const retryEvery = time.Second
-
 // round gives every partition one turn and hands over what was assigned; true when there may be more to do.
 func (r *runner) round(ctx context.Context) (more bool) {
 	r.most = r.group.retry().MaxAttempts
@@ -76,12 +73,15 @@ func (s *seat) settle(r *runner) {
 
 // serve reads for a partition what its consumers can take, and collects what the state assigns.
 func (r *runner) serve(ctx context.Context, rp *runnerPart) (more bool) {
-	if rp.lent {
-		rp.ahead.clear()
+	if rp.lent || rp.failed != nil && time.Since(rp.failedAt) < retryEvery {
+		if rp.lent {
+			rp.ahead.clear()
+		}
 		rp.wake = 0
 		return false
 	}
 	rp.ahead.tidy(rp.state.Cursor(), rp.state.Next())
+	before := rp.failedAt
 	if want := rp.state.Want(); want > 0 {
 		more = r.feed(ctx, rp, want)
 	}
@@ -93,7 +93,13 @@ func (r *runner) serve(ctx context.Context, rp *runnerPart) (more bool) {
 		}
 	}
 	for i := range ready.Deliver {
-		r.assign(ctx, rp, &ready.Deliver[i])
+		if !r.assign(ctx, rp, &ready.Deliver[i]) {
+			r.takeBack(rp, ready.Deliver[i:])
+			break
+		}
+	}
+	if rp.failedAt == before { // all that was wanted could be read
+		rp.failed = nil
 	}
 	if r.log.volatile {
 		r.shed(rp, ready.Deliver)
@@ -114,11 +120,12 @@ func (r *runner) serve(ctx context.Context, rp *runnerPart) (more bool) {
 	return more || len(ready.Deliver) > 0
 }
 
-// assign puts an entry into its consumer's hands. Mostly it was read this very turn; what was not is read again.
-func (r *runner) assign(ctx context.Context, rp *runnerPart, a *dispatch.Assignment) {
+// assign puts an entry into its consumer's hands; false: it cannot be read. Mostly it was read this very turn or
+// kept; what was not is read again. One that was trimmed or thinned away meanwhile counts as acknowledged.
+func (r *runner) assign(ctx context.Context, rp *runnerPart, a *dispatch.Assignment) bool {
 	s := r.seats[a.To]
 	if s == nil {
-		return
+		return true
 	}
 	var e core.Entry
 	i, ok := search(rp.fresh, a.Entry.Base)
@@ -126,16 +133,25 @@ func (r *runner) assign(ctx context.Context, rp *runnerPart, a *dispatch.Assignm
 		e = rp.fresh[i]
 		rp.fresh[i].Count = 0 // assigned
 	} else if e, ok = rp.ahead.take(a.Entry.Base, a.Entry.Count); !ok {
-		if e, ok = r.again(ctx, rp, s, a); !ok {
-			return
+		var err error
+		if e, err = r.again(ctx, rp, a); errors.Is(err, core.ErrOffsetOutOfRange) {
+			r.log.eng.cfg.Log.Error("entry is gone", "topic", rp.gp.p.topic.name.String(), "partition", rp.gp.p.index,
+				"group", r.group.name, "offset", a.Entry.Base)
+			rp.lost = append(rp.lost, a.Span())
+			s.account.Permits += a.Left()
+			return true
+		} else if err != nil {
+			r.fail(ctx, rp, a.Entry.Base, err)
+			return false
 		}
 	}
 	if r.most > 0 && a.Attempt >= r.most {
 		r.bury(rp, s, a, e)
-		return
+		return true
 	}
 	s.out = append(s.out, Delivery{Partition: rp.gp.p, Entry: e, Attempt: a.Attempt, Acked: a.Acked})
 	s.count += int(e.Count)
+	return true
 }
 
 // feed reads on and adds to the state; false when there was nothing to read.
@@ -158,14 +174,9 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 		return true
 	}
 	if err != nil {
-		if rp.failed == nil && ctx.Err() == nil {
-			r.log.eng.cfg.Log.Error("group cannot read", "topic", p.topic.name.String(), "partition", p.index,
-				"group", r.group.name, "offset", next, "err", err)
-		}
-		rp.failed = err
+		r.fail(ctx, rp, next, err)
 		return false
 	}
-	rp.failed = nil
 	dead := r.group.dead(r.now)
 	for i := range es {
 		e := &es[i]
@@ -192,51 +203,4 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 		rp.fresh, rp.pieces = rp.pieces, es[:0]
 	}
 	return len(es) > 0
-}
-
-// again reads an entry that was read in an earlier turn. One that was trimmed or thinned away meanwhile counts as acknowledged, and its
-// permits go back. After any other error it is assigned anew at the next try.
-func (r *runner) again(ctx context.Context, rp *runnerPart, s *seat, a *dispatch.Assignment) (core.Entry, bool) {
-	span := core.Range{From: a.Entry.Base, To: a.Entry.Base + core.Offset(a.Entry.Count)}
-	es, err := rp.gp.p.Read(ctx, span.From, 1, 1)
-	if err == nil && len(es) > 0 {
-		if e, ok := r.piece(rp, es[0], span); ok {
-			return e, true
-		}
-	}
-	if err == nil { // taken out of the middle: what follows is another entry
-		err = core.ErrOffsetOutOfRange
-	}
-	r.log.eng.cfg.Log.Error("entry not readable again", "topic", rp.gp.p.topic.name.String(),
-		"partition", rp.gp.p.index, "group", r.group.name, "offset", span.From, "err", err)
-	s.account.Permits += span.Len()
-	for _, r := range a.Acked {
-		s.account.Permits -= r.Len()
-	}
-	if errors.Is(err, core.ErrOffsetOutOfRange) {
-		rp.lost = append(rp.lost, span)
-	} else {
-		rp.missed = append(rp.missed, missed{a.To, span.From, time.Now()})
-	}
-	return core.Entry{}, false
-}
-
-// missed is an entry that a consumer holds for the state's books but never got.
-type missed struct {
-	to   dispatch.ConsumerID
-	base core.Offset
-	at   time.Time
-}
-
-// retry takes back what was missed a while ago.
-func (r *runner) retry() {
-	for _, rp := range r.parts {
-		if len(rp.missed) == 0 || time.Since(rp.missed[0].at) < retryEvery {
-			continue
-		}
-		for _, m := range rp.missed {
-			rp.state.Nack(m.to, m.base, 0)
-		}
-		rp.missed = rp.missed[:0]
-	}
 }
