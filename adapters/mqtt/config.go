@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"isthmus/adapters/mqtt/wire"
+	"isthmus/core"
 )
 
 // What a 3.1.1 client that subscribes to $share gets. The standard gives that name to version 5 alone.
@@ -38,6 +39,13 @@ type Config struct {
 	MaxOutput      int // bytes a client has not read: messages stop at half, QoS 0 is dropped then; acks beyond it close
 
 	V311Shared string
+	ByKey      map[GroupName]bool // groups whose $share members get whole keys, in order; the others any message in turn
+}
+
+// GroupName names a core group: $share/Group/… where that reaches Topic.
+type GroupName struct {
+	Topic core.TopicName
+	Group string
 }
 
 // DefaultConfig is a listener for a few thousand devices on a small machine.

@@ -62,6 +62,9 @@ func (s *session) joinTopic(sub *subscription, c routing.Coverage) error {
 	m := &member{session: s, topic: c.Topic, levels: strings.Split(sub.filter, "/")}
 	m.sub.Store(sub)
 	seat := engine.Member{Protocol: protocol, Name: s.id, Mode: core.Shared, Sink: m}
+	if s.srv.cfg.ByKey[GroupName{c.Topic, sub.group}] {
+		seat.Mode = core.KeyShared // as Pulsar clients ask for by default, so that both can be in one group
+	}
 	name := sub.group
 	if !c.Whole {
 		name += "@" + sub.filter
@@ -251,7 +254,7 @@ func contains(rs []core.Range, off core.Offset) bool {
 	return false
 }
 
-// Active implements engine.Sink; a shared group has no active member.
+// Active implements engine.Sink; no mode of $share has an active member.
 func (m *member) Active(int32, bool) {}
 
 // Detached implements engine.Sink: the group ended under the client, who would wait for ever.

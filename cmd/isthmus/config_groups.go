@@ -6,6 +6,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"isthmus/adapters/mqtt"
 	"isthmus/core"
 	"isthmus/core/engine"
 )
@@ -16,7 +17,14 @@ type GroupConfig struct {
 	MaxAttempts int32      `yaml:"max_attempts"`
 	Backoff     []Duration `yaml:"backoff"`
 	DeadLetter  string     `yaml:"dead_letter"`
+	Dispatch    string     `yaml:"dispatch"` // to MQTT $share members: any (default) or key
 }
+
+// The ways to hand a group's messages to MQTT members; clients of other protocols say by themselves what they want.
+const (
+	dispatchAny = "any"
+	dispatchKey = "key"
+)
 
 // groupFields is GroupConfig without its way to be read.
 type groupFields GroupConfig
@@ -51,6 +59,11 @@ func (v *validator) groups() {
 			}
 			seen[g.Name] = true
 			v.retry(at, n, &g)
+			switch g.Dispatch {
+			case "", dispatchAny, dispatchKey:
+			default:
+				v.fault(at+".dispatch", "%q: want any or key", g.Dispatch)
+			}
 		}
 	}
 }
@@ -83,6 +96,19 @@ func (c *Config) retryOf(g *GroupConfig) engine.Retry {
 		r.DeadLetter = c.topicName(g.DeadLetter)
 	}
 	return r
+}
+
+// byKey are the groups whose MQTT members get whole keys.
+func (c *Config) byKey() map[mqtt.GroupName]bool {
+	set := map[mqtt.GroupName]bool{}
+	for _, topic := range c.Groups.Keys {
+		for _, g := range c.Groups.Values[topic] {
+			if g.Dispatch == dispatchKey {
+				set[mqtt.GroupName{Topic: c.topicName(topic), Group: g.Name}] = true
+			}
+		}
+	}
+	return set
 }
 
 // declareRetries tells the groups of a topic how often they try.

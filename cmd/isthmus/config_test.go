@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"isthmus/adapters/mqtt"
+	"isthmus/core"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected faults at the end of testdata/bad/*.yaml")
@@ -100,5 +103,23 @@ func TestUnits(t *testing.T) {
 		if n, ok := parseSize(s); ok != (want >= 0) || ok && int64(n) != want {
 			t.Errorf("size %q: %d %v", s, n, ok)
 		}
+	}
+}
+
+// S2.17: what the adapter and the reader of explain are told of `dispatch: key`.
+func TestDispatchByKey(t *testing.T) {
+	c, err := parseConfig("f", []byte("groups: { event: [ plain, { name: any, dispatch: any }, { name: ordered, dispatch: key } ] }\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := mqttConfig(c, "mqtt", ListenerConfig{}).ByKey
+	want := mqtt.GroupName{Topic: core.TopicName{Tenant: "public", Namespace: "default", Name: "event"}, Group: "ordered"}
+	if len(set) != 1 || !set[want] {
+		t.Errorf("by key: %v", set)
+	}
+	var out bytes.Buffer
+	(&printer{w: &out}).topic(c, want.Topic, nil, false)
+	if !strings.Contains(out.String(), "groups     plain, any, ordered (MQTT members by key)\n") {
+		t.Errorf("explain says\n%s", &out)
 	}
 }

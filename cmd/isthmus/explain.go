@@ -143,11 +143,22 @@ func (p *printer) topic(cfg *Config, n core.TopicName, key []byte, hasKey bool) 
 	}
 	for _, name := range cfg.Groups.Keys {
 		if cfg.topicName(name) == n {
-			p.row("groups", strings.Join(groupNames(cfg.Groups.Values[name]), ", "))
+			p.groups(cfg.Groups.Values[name])
 		}
 	}
 	p.policy(&t)
-	p.row("order", "as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none")
+	p.row("order", "as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none, key_shared ones of each key")
+}
+
+// groups prints the declared groups, and which of them give MQTT members whole keys.
+func (p *printer) groups(gs []GroupConfig) {
+	names := groupNames(gs)
+	for i := range gs {
+		if gs[i].Dispatch == dispatchKey {
+			names[i] += " (MQTT members by key)"
+		}
+	}
+	p.row("groups", strings.Join(names, ", "))
 }
 
 // policy prints what bounds the topic's messages; nothing where nothing was said.

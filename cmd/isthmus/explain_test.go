@@ -30,7 +30,7 @@ groups     acme-sub
 retention  consumed messages stay for 72h or 20GiB
 ttl        168h
 backlog    4GiB, then reject
-order      as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none
+order      as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none, key_shared ones of each key
 tag        telemetry
 property   deviceId = 42
 `},
@@ -40,7 +40,7 @@ topic      persistent://public/default/mqtt
            not declared: the first client creates it
 key        other
 partition  the only one
-order      as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none
+order      as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none, key_shared ones of each key
 `},
 		{edge + " --mqtt-topic devices//telemetry --client c1", 1, `
 isthmus: refused: publish to "devices//telemetry": mapping telemetry-up: a capture is empty or has characters that are not allowed: invalid
@@ -53,7 +53,7 @@ topic      persistent://acme/in/device-cmd
            not declared: the first client creates it
 key        42
 partition  the only one
-order      as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none
+order      as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none, key_shared ones of each key
 mqtt       devices/42/commands (QoS 1, mapping commands-down)
 `},
 		{edge + " --topic persistent://acme/in/device-cmd", 0, `
@@ -61,7 +61,7 @@ topic      persistent://acme/in/device-cmd
            not declared: the first client creates it
 key        none
 partition  the only one
-order      as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none
+order      as stored, for exclusive, failover and orderly consumers of the partition; shared consumers get none, key_shared ones of each key
 mqtt       none: no mapping leads from this topic to MQTT, several do and nothing tells them apart, or a value is missing
 `},
 		{edge + " --topic a/b", 1, `

@@ -238,6 +238,7 @@ func mqttConfig(cfg *Config, name string, l ListenerConfig) mqtt.Config {
 	c.Bind, c.Listener = l.Bind, name
 	c.Connections, c.MaxPayload = cfg.Limits.Connections, int(cfg.Limits.MaxPayload)
 	c.V311Shared = cmp.Or(l.V311Shared, c.V311Shared)
+	c.ByKey = cfg.byKey()
 	return c
 }
 

@@ -142,13 +142,21 @@ func (o *memberOut) rocketmq(ctx context.Context, s MemberSpec) error {
 
 func (o *memberOut) mqtt(ctx context.Context, s MemberSpec) error {
 	gone := make(chan error, 1)
+	var working sync.Mutex // whoever leaves finishes what is in hand and takes nothing more from the client's queue
+	left := false          // guarded by working
 	m, err := DialMQTT(ctx, s.Addr, s.Name, func(cp *paho.Connect, c *paho.ClientConfig) {
+		c.EnableManualAcknowledgment = true
 		limit := uint16(20)
 		cp.Properties = &paho.ConnectProperties{ReceiveMaximum: &limit}
 		c.OnPublishReceived = []func(paho.PublishReceived) (bool, error){func(r paho.PublishReceived) (bool, error) {
+			working.Lock()
+			defer working.Unlock()
+			if left {
+				return true, nil
+			}
 			msg := Message{Partition: -1, Body: r.Packet.Payload}
 			o.work(&msg, s.Hold)
-			return true, nil // and then comes the PUBACK
+			return true, r.Client.Ack(r.Packet)
 		}}
 		c.OnClientError = func(err error) { gone <- err }
 	})
@@ -161,6 +169,9 @@ func (o *memberOut) mqtt(ctx context.Context, s MemberSpec) error {
 	o.ready()
 	select {
 	case <-ctx.Done():
+		working.Lock()
+		left = true
+		working.Unlock()
 		m.Close()
 		return nil
 	case err := <-gone:
