@@ -103,14 +103,17 @@ func (e *Engine) loadCursor(key string, value []byte) error {
 	if err != nil {
 		return fmt.Errorf("cursor %q: %w", key, err)
 	}
-	first, end := t.parts()[i].Bounds()
+	gp := t.mu.groups[parts[1]].parts()[i]
+	first, end := gp.p.Bounds()
 	if rec.Cursor.Next > end {
 		e.cfg.Log.Error("cursor was ahead of its log", "topic", parts[0], "group", parts[1], "partition", i,
 			"offset", rec.Cursor.Next, "end", end)
 		rec.Cursor = core.Cursor{Next: end}
+		gp.mu.version++ // or it would be right again, and wrong, when the log has grown
+		gp.group.changed()
 	}
 	rec.Cursor.AckThrough(first)
-	t.mu.groups[parts[1]].parts()[i].place(rec)
+	gp.place(rec)
 	return nil
 }
 

@@ -77,6 +77,9 @@ func (e *Engine) saveOnce() error {
 	var b batch
 	groups := e.unsaved.take()
 	for _, g := range groups {
+		if g.topic.removed {
+			continue // another topic may have its name by now
+		}
 		if now, err := g.topic.Group(g.name); err == nil && now == g { // not forgotten meanwhile
 			g.collect(&b)
 		}

@@ -255,3 +255,33 @@ func TestIdleTopicsAreRemovedIfAsked(t *testing.T) {
 		bed.Stop(t)
 	})
 }
+
+// I7: what a group of a deleted topic had acknowledged a moment before is not taken for what the group of its namesake has.
+func TestI7_ADeletedTopicLeavesNoCursor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bed := enginetest.New(t, nil)
+		spec := engine.TopicSpec{Groups: []string{"g"}}
+		topic := declare(t, bed, "event", spec)
+		p := newPublisher(bed.Engine)
+		p.publish(t, topic.Partition(0), "k", "old")
+		g, _ := topic.Group("g")
+		c, in := join(t, g, "c", core.Shared, 10)
+		d := receive(t, in.got, "delivery")
+		c.Ack(0, core.Range{From: d.Entry.Base, To: d.Entry.End()})
+		synctest.Wait()
+		if err := bed.Engine.DeleteTopic(topic.Name(), true); err != nil {
+			t.Fatal(err)
+		}
+		declare(t, bed, "event", spec)
+		time.Sleep(2 * time.Second) // ticks
+		bed.Restart(t)
+		newPublisher(bed.Engine).publish(t, declare(t, bed, "event", spec).Partition(0), "k", "new")
+		bed.Restart(t)
+		g, _ = declare(t, bed, "event", spec).Group("g")
+		_, in = join(t, g, "c", core.Shared, 10)
+		if d := receive(t, in.got, "delivery"); body(t, bed.Engine, d) != "new" {
+			t.Errorf("%s comes", body(t, bed.Engine, d))
+		}
+		bed.Stop(t)
+	})
+}
