@@ -130,11 +130,6 @@ func (s *session) commit(p *engine.Partition, topic, groupName string, next core
 			return err
 		}
 	}
-	// The first commit may be below the place where the group was begun, when the client chose its own: it counts, or the
-	// client's successor would skip what lies between.
-	if mark, committed := g.Committed(p.Index()); !committed && next < mark {
-		return g.Reset(p.Index(), next)
-	}
 	return g.CommitAs(p.Index(), s.srv.registry.clientOf(s, groupName), next)
 }
 

@@ -19,7 +19,7 @@ const Pool = "~pool"
 // struct without clock or lock.
 type Leases struct {
 	HandOver int64 // ms that a holder has for acknowledging what it was given
-	Silence  int64 // ms after which a puller that does not pull loses its partitions to the pool
+	Silence  int64 // ms after which a puller that does not pull loses its partitions to the pool, until it asks again
 
 	parts   []lease
 	pullers []string // sorted
@@ -33,7 +33,8 @@ type lease struct {
 	pulled         int64 // when the holder pulled last
 	given          core.Offset
 	mark           core.Offset
-	pooled         bool // the pool has had it
+	silent         string // the puller that lost it for not pulling: it gets it back when it asks
+	astray         bool   // what a puller knows of its place is old: the pool had the partition, or the group was reset
 }
 
 // Move is a partition that changed hands.
@@ -64,16 +65,27 @@ func (l *Leases) Members(partitions int, pullers []string, pool int, now int64) 
 	l.Grow(partitions)
 	for i := range l.parts {
 		p := &l.parts[i]
-		p.target = l.average(i)
-		switch {
-		case !l.there(p.holder):
-			l.hand(i, "gone", now)
-		case l.pool == 0, p.target == p.holder:
-			p.until = 0
-		case p.until == 0:
-			p.until = now + l.HandOver
-			l.settle(i, now)
+		if !l.there(p.silent) {
+			p.silent = ""
 		}
+		l.aim(i, now)
+	}
+}
+
+// aim finds a partition's target, and begins its hand-over if that is somebody else.
+func (l *Leases) aim(i int, now int64) {
+	p := &l.parts[i]
+	if p.target = l.average(i); p.target != "" && p.target == p.silent {
+		p.target = Pool
+	}
+	switch {
+	case !l.there(p.holder):
+		l.hand(i, "gone", now)
+	case l.pool == 0, p.target == p.holder:
+		p.until = 0
+	case p.until == 0:
+		p.until = now + l.HandOver
+		l.settle(i, now)
 	}
 }
 
@@ -121,7 +133,7 @@ func (l *Leases) hand(i int, why string, now int64) {
 		l.moves = append(l.moves, Move{int32(i), p.holder, p.target, why})
 	}
 	p.holder, p.until, p.pulled, p.given = p.target, 0, now, p.mark
-	p.pooled = p.pooled || p.holder == Pool
+	p.astray = p.astray || p.holder == Pool
 }
 
 // settle ends a hand-over from a puller that has acknowledged all that it was given.
@@ -134,6 +146,10 @@ func (l *Leases) settle(i int, now int64) {
 // Pull tells whether a puller may take from a partition now, and notes that it wants to.
 func (l *Leases) Pull(i int32, puller string, now int64) bool {
 	p := &l.parts[i]
+	if p.silent == puller {
+		p.silent = ""
+		l.aim(int(i), now)
+	}
 	if l.pool == 0 {
 		if p.holder != puller {
 			p.holder, p.given = puller, p.mark
@@ -141,23 +157,23 @@ func (l *Leases) Pull(i int32, puller string, now int64) bool {
 		p.pulled = now
 		return true
 	}
-	if p.holder != puller || p.until != 0 {
+	if p.holder != puller {
 		return false
 	}
-	p.pulled = now
-	return true
+	p.pulled = now // also while it is to give it up: it may stay its own after all
+	return p.until == 0
 }
 
-// From returns where a puller may go on that wants to from o on. Where a pool shares the group its own idea of its place may
-// be from before somebody else had the partition: so it goes on no further than it was given, since what lies between may
-// have come back unacknowledged, and not below the mark, where all is. When the pool is gone that is said once more; then
-// pullers go wherever they want.
+// From returns where a puller may go on that wants to from o on. Its own idea of its place may be from before somebody else
+// had the partition, where a pool shares the group, or from before a reset: so it goes on no further than it was given, since
+// what lies between may have come back unacknowledged, and not below the mark, where all is. Without a pool that is said
+// once; then pullers go wherever they want.
 func (l *Leases) From(i int32, puller string, o core.Offset) core.Offset {
 	p := &l.parts[i]
-	if l.pool == 0 && !p.pooled || p.holder != puller {
+	if l.pool == 0 && !p.astray || p.holder != puller {
 		return o
 	}
-	p.pooled = l.pool > 0
+	p.astray = l.pool > 0
 	return max(min(o, p.given), p.mark)
 }
 
@@ -168,10 +184,11 @@ func (l *Leases) Given(i int32, puller string, next core.Offset) {
 	}
 }
 
-// Committable tells whether a puller may acknowledge everything below next: it was given that much, or it is acknowledged.
+// Committable tells whether somebody may acknowledge everything below next: it is the holder and was given that much, or all of
+// that is acknowledged. Without a pool it is for pullers to say, once they know their place.
 func (l *Leases) Committable(i int32, puller string, next core.Offset) bool {
 	p := &l.parts[i]
-	return !l.Enforced() || next <= p.mark || p.holder == puller && next <= p.given
+	return l.pool == 0 && !p.astray || next <= p.mark || p.holder == puller && next <= p.given
 }
 
 // Mark notes that everything below mark is acknowledged.
@@ -179,6 +196,17 @@ func (l *Leases) Mark(i int32, mark core.Offset, now int64) {
 	l.parts[i].mark = max(l.parts[i].mark, mark)
 	l.settle(int(i), now)
 }
+
+// Reset notes that the group goes on from mark, so nobody holds anything, and pullers go there too.
+// Spec: RocketMQ useServerSideResetOffset@5.x: the next pull is moved, commits from before it do not count
+func (l *Leases) Reset(i int32, mark core.Offset, now int64) {
+	p := &l.parts[i]
+	p.mark, p.given, p.astray = mark, mark, true
+	l.settle(int(i), now)
+}
+
+// Back notes a mark that its puller has moved back by itself.
+func (l *Leases) Back(i int32, mark core.Offset, _ int64) { l.parts[i].mark = mark }
 
 // Unlock notes that a puller has given up its lock of a partition.
 func (l *Leases) Unlock(i int32, puller string, now int64) {
@@ -205,7 +233,7 @@ func (l *Leases) Expire(now int64) {
 		case p.until != 0 && p.until <= now:
 			l.hand(i, "timeout", now)
 		case p.until == 0 && p.holder != Pool && p.pulled+l.Silence <= now:
-			p.target = Pool
+			p.target, p.silent = Pool, p.holder
 			l.hand(i, "silent", now)
 		}
 	}

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 	"testing"
@@ -134,10 +135,10 @@ func newSim(t *rapid.T, mode core.Mode) *sim {
 		backoff = []int64{0, 5, 20}
 	}
 	s.split = newSimSplit(s.keys.Split)
-	n := rapid.IntRange(0, 3).Draw(t, "partitions")
+	n, topic := rapid.IntRange(0, 3).Draw(t, "partitions"), fmt.Sprint("persistent://t/n/x", rapid.IntRange(0, 99).Draw(t, "topic"))
 	for i := range max(1, n) {
 		p := &simPart{Placement: Placement{
-			Partition: int32(i), Partitioned: n > 0, Topic: "persistent://t/n/x", Turn: s.turn, Keys: s.keys, Limits: s.limits,
+			Partition: int32(i), Partitioned: n > 0, Topic: topic, Turn: s.turn, Keys: s.keys, Limits: s.limits,
 			Backoff: backoff, Grace: s.grace,
 		}}
 		s.parts = append(s.parts, p)

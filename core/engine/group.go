@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"isthmus/core"
+	"isthmus/core/dispatch"
 	"isthmus/core/meta"
 )
 
@@ -229,6 +230,11 @@ func (p *Partition) start(s Start) (core.Offset, error) {
 // Reset moves a group's cursor of one partition: next (clamped to what is retained) is the next offset delivered. What was
 // acknowledged beyond it and what is in flight is forgotten; consumers stay. In effect on return, saved at the next tick.
 func (g *Group) Reset(partition int32, next core.Offset) error {
+	return g.reset(partition, next, (*dispatch.Leases).Reset)
+}
+
+// reset tells the leases in the way of note.
+func (g *Group) reset(partition int32, next core.Offset, note func(b *dispatch.Leases, i int32, mark core.Offset, now int64)) error {
 	p := g.topic.Partition(partition)
 	if p == nil {
 		return fmt.Errorf("%s has no partition %d: %w", g.topic.name, partition, core.ErrInvalid)
@@ -241,6 +247,7 @@ func (g *Group) Reset(partition int32, next core.Offset) error {
 		return fmt.Errorf("group %s of %s: %w", g.name, g.topic.name, core.ErrGroupNotFound)
 	}
 	g.touch()
+	defer g.withLeases(func(b *dispatch.Leases, now int64) { note(b, partition, cur.Next, now) })
 	if r := g.runners[p.log]; r != nil {
 		return r.ask(func() error { return r.reset(partition, cur) })
 	}

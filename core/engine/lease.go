@@ -37,11 +37,22 @@ func (l *leases) init() {
 // relet brings the leases in line with the members. Whoever changed them calls it, without holding a leaf lock. A group
 // that never had a queue-based member has nothing to bring in line.
 func (g *Group) relet() {
-	pullers, pool, now := g.Members(), g.poolSize(), g.topic.eng.now().UnixMilli()
-	l := &g.leases
-	if len(pullers) == 0 && !l.known.Load() {
-		return
+	if pullers := g.Members(); len(pullers) > 0 || g.leases.known.Load() {
+		g.share(pullers)
 	}
+}
+
+// acquaint makes the book know of the consumers before it is asked by one that is presumed alive, or no member at all.
+func (g *Group) acquaint() {
+	if !g.leases.known.Load() {
+		g.share(g.Members())
+	}
+}
+
+// share tells the book who is there.
+func (g *Group) share(pullers []string) {
+	pool, now := g.poolSize(), g.topic.eng.now().UnixMilli()
+	l := &g.leases
 	l.mu.Lock()
 	was, parts := l.mu.book.Phantoms(), g.parts()
 	if !l.known.Swap(true) { // until now everything was the consumers'
@@ -150,6 +161,7 @@ func (g *Group) Pull(partition int32, member string) bool {
 }
 
 func (g *Group) mayPull(partition int32, member string) (may bool) {
+	g.acquaint()
 	g.withLeases(func(b *dispatch.Leases, now int64) {
 		b.Expire(now)
 		may = b.Pull(partition, member, now)
@@ -169,11 +181,19 @@ func (g *Group) Filtered(n int) {
 	}
 }
 
-// CommitAs is Commit by a queue-based member. Where consumers share the group it may not acknowledge what it was never given:
-// the error wraps ErrInvalid.
+// CommitAs is Commit by a queue-based member. Where consumers share the group it may not acknowledge what it was never given, and
+// after a reset nothing from before it: the error wraps ErrInvalid. The first commit of all may be below the place where the
+// group was begun, when the member chose its own: it counts, or its successor would skip what lies between.
 func (g *Group) CommitAs(partition int32, member string, next core.Offset) error {
 	may := true
-	g.withLeases(func(b *dispatch.Leases, _ int64) { may = b.Committable(partition, member, next) })
+	g.acquaint()
+	if mark, committed := g.Committed(partition); !committed && next < mark && (g.PoolSize() == 0 || g.Lease(partition) == member) {
+		return g.reset(partition, next, (*dispatch.Leases).Back)
+	}
+	g.withLeases(func(b *dispatch.Leases, now int64) {
+		b.Mark(partition, g.Mark(partition), now)
+		may = b.Committable(partition, member, next)
+	})
 	if !may {
 		g.topic.eng.metrics.refusedCommits.Inc()
 		return fmt.Errorf("commit of %d in partition %d of %s by %s, which was not given so much: %w", next, partition, g.topic.name, member, core.ErrInvalid)

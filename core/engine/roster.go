@@ -51,15 +51,18 @@ func (r *roster) collect(g *Group, b *batch) {
 	})
 }
 
-// Heartbeat notes a queue-based member as alive until Forget. It reports whether the list changed.
+// Heartbeat notes a queue-based member as alive until Forget. It reports whether the list changed: one that was presumed
+// alive for too long comes back as a new one.
 func (g *Group) Heartbeat(member string) (changed bool) {
+	now := g.topic.eng.now()
 	g.touch()
 	r := &g.roster
 	r.mu.Lock()
 	if r.mu.members == nil {
 		r.mu.members = map[string]time.Time{}
 	}
-	_, known := r.mu.members[member]
+	until, known := r.mu.members[member]
+	known = known && (until.IsZero() || now.Before(until))
 	r.mu.members[member] = time.Time{}
 	if !known {
 		r.mu.version++
