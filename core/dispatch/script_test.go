@@ -45,11 +45,27 @@ func TestScripts(t *testing.T) {
 
 func runScript(t *testing.T, file string) {
 	t.Helper()
+	var w *world
+	play(t, file, func(words []string) []string {
+		if words[0] == "group" {
+			w = newWorld(t, words[1:])
+			return nil
+		}
+		return w.command(words)
+	}, func() []string {
+		lines := w.settle()
+		w.quiet = false
+		return lines
+	})
+}
+
+// play does the commands of each block, and compares what they and the rest yield with what the script says.
+func play(t *testing.T, file string, command func(words []string) []string, rest func() []string) {
+	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var w *world
 	var out strings.Builder
 	for i, block := range strings.Split(strings.TrimSpace(string(text)), "\n\n") {
 		input, want, _ := strings.Cut(block, "\n----")
@@ -64,18 +80,13 @@ func runScript(t *testing.T, file string) {
 				continue
 			}
 			commands = true
-			if words[0] == "group" {
-				w = newWorld(t, words[1:])
-				continue
-			}
-			lines = append(lines, w.command(words)...)
+			lines = append(lines, command(words)...)
 		}
 		if !commands {
 			continue
 		}
-		lines = append(lines, w.settle()...)
+		lines = append(lines, rest()...)
 		got := strings.Join(lines, "\n")
-		w.quiet = false
 		out.WriteString("----\n")
 		if got != "" {
 			out.WriteString(got + "\n")
