@@ -72,7 +72,8 @@ func (l *log) jump() {
 // may be lost for it, the block must not be written.
 func (l *log) covers(xs []journal.Extent) error {
 	r := &l.reserve
-	if l.volatile || !slices.ContainsFunc(xs, func(x journal.Extent) bool { return x.Next() > r.limits[x.Partition] }) {
+	said := r.pending || !r.deferred // a clean shutdown has settled what was given before it, and nothing else
+	if l.volatile || said && !slices.ContainsFunc(xs, func(x journal.Extent) bool { return x.Next() > r.limits[x.Partition] }) {
 		return nil
 	}
 	r.size = min(max(2*r.size, reserveLeast), reserveMost)

@@ -161,3 +161,26 @@ func TestI2_AJumpOutlivesTheNextFailure(t *testing.T) {
 		}
 	})
 }
+
+// I2: what a clean shutdown has settled says nothing about the offsets that are given after it.
+func TestI2_OffsetsJumpAfterAPowerLossAfterACleanShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := intervalWorld(t)
+		defer func() { w.kill() }()
+		w.publishOne("kept")
+		w.kill() // in order
+		if err := w.restart(); err != nil {
+			t.Fatal(err)
+		}
+		lost := w.publishOne("lost")
+		w.disk.PowerOff()
+		w.kill()
+		w.disk.RestartEmpty()
+		if err := w.restart(); err != nil {
+			t.Fatal(err)
+		}
+		if after := w.publishOne("after"); after <= lost {
+			t.Fatalf("offset %d was given to a message that is lost, and again", after)
+		}
+	})
+}
