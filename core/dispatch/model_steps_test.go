@@ -233,6 +233,30 @@ func (s *sim) ask(p *simPart, e Entry, id ConsumerID, at int64) {
 	}
 }
 
+// giveBack: what could not be handed over was never handed over, in an ordered group with all that follows it.
+func (s *sim) giveBack(t *rapid.T) {
+	p, c := s.draw(t), s.someone(t)
+	e, ok := p.entryAt(p.place(t))
+	if !ok {
+		t.Skip("nothing to return")
+	}
+	p.Return(c.ID, e.Base)
+	switch from := max(e.Base, p.mark()); {
+	case s.many() && p.has(e, c.ID):
+		delete(p.alarm, e.Base)
+		for o := e.Base; o < e.end(); o++ {
+			delete(p.holder, o)
+		}
+	case !s.many() && c.ID == p.active && e.Base < p.sent:
+		for o := range p.holder {
+			if o >= from {
+				delete(p.holder, o)
+			}
+		}
+		p.sent = from
+	}
+}
+
 func (p *simPart) has(e Entry, id ConsumerID) bool {
 	for o := e.Base; o < e.end(); o++ {
 		if p.holder[o] == id {

@@ -60,6 +60,7 @@ func (s *sim) steps(count *int) map[string]func(*rapid.T) {
 		"nack":        s.nack,
 		"nack all":    s.nackAll,
 		"nack later":  s.nackLater,
+		"return":      s.giveBack,
 		"hold":        s.hold,
 		"time":        s.time,
 		"skip":        s.skip,
