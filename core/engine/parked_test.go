@@ -505,3 +505,29 @@ func TestParkedMessagesGoWithTheirTopic(t *testing.T) {
 		}
 	})
 }
+
+// I8: a message that was accepted just before its topic was deleted is parked for nobody: it takes no place and is not asked about.
+func TestI8_ParkedWhileItsTopicGoes(t *testing.T) {
+	inBubble(t, func(c *engine.Config) { c.Parked.Max = 2 }, func(t *testing.T, bed *enginetest.Bed) {
+		keep, gone := bed.Topic(t, "keep", 0).Partition(0), bed.Topic(t, "gone", 0)
+		p := newPublisher(bed.Engine)
+		p.parkAt(t, keep, "x", bed.Engine.In(24*time.Hour))
+		write := make(chan bool)
+		bed.Journals.OnAppend(func(string, []byte) error { <-write; return nil })
+		if err := p.PublishHalf(gone.Partition(0), message("k", "x"), engine.HalfMessage{Check: bed.Engine.In(time.Hour)}, 1); err != nil {
+			t.Fatal(err)
+		}
+		deleted := make(chan error, 1)
+		go func() { deleted <- bed.Engine.DeleteTopic(gone.Name(), true) }()
+		synctest.Wait() // as far as it comes while the record is being written
+		bed.Journals.OnAppend(nil)
+		close(write)
+		if err := <-deleted; err != nil {
+			t.Fatal(err)
+		}
+		if r := <-p.receipts; r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		p.parkAt(t, keep, "y", bed.Engine.In(24*time.Hour))
+	})
+}

@@ -15,7 +15,7 @@ import (
 // DeleteTopic ends a topic with its groups and everything in it: one metadata transaction, so that a crash leaves the topic
 // or nothing of it. Its producers and consumers get ErrTopicNotFound, its partition numbers are never used again. The
 // journals of a declared topic are removed; in a shared one its blocks age out. Without force a topic that clients
-// use, or that a durable group has yet to read, stays: ErrBusy.
+// use, or for which something is parked or a durable group has yet to read it, stays: ErrBusy.
 func (e *Engine) DeleteTopic(n core.TopicName, force bool) error {
 	t, err := e.Topic(n)
 	if err != nil {
@@ -59,7 +59,13 @@ func (t *Topic) takeOut(may func() error) (own []*log, err error) {
 	if t.removed {
 		return nil, core.ErrTopicNotFound
 	}
+	if err := may(); err != nil {
+		return nil, err // nobody was refused for it
+	}
 	t.shut(fmt.Errorf("%s was deleted: %w", t.name, core.ErrTopicNotFound))
+	for _, l := range t.logs() {
+		l.drain()
+	}
 	if err = may(); err == nil {
 		err = t.forget()
 	}
@@ -93,12 +99,28 @@ func (t *Topic) takeOut(may func() error) (own []*log, err error) {
 	return own, nil
 }
 
-// shut has publishes refused from now on: what was accepted before is in the log when it returns. nil lets them in again.
+// shut has publishes refused from now on: what was accepted before is in a buffer when it returns. nil lets them in again.
 func (t *Topic) shut(err error) {
 	for _, p := range t.parts() {
 		p.log.buf.Lock()
 		p.dead = err
 		p.log.buf.Unlock()
+	}
+}
+
+// drain waits until what was accepted before is durable, and the views know of it, or the log has failed. A log that ends
+// in order still writes what it has.
+func (l *log) drain() {
+	l.buf.Lock()
+	defer l.buf.Unlock()
+	last := l.buf.flying
+	if l.buf.active.n > 0 {
+		last = l.buf.active.number
+	}
+	for (l.buf.failed == nil || l.buf.failed == core.ErrClosed) && l.buf.landed < last { //nolint:errorlint // as in broken
+		l.buf.settling++
+		l.buf.space.Wait()
+		l.buf.settling--
 	}
 }
 
@@ -140,6 +162,11 @@ func (t *Topic) logs() (ls []*log) {
 func (t *Topic) unused() error {
 	if t.users.Load() > 0 {
 		return fmt.Errorf("producers are connected: %w", core.ErrBusy)
+	}
+	for _, p := range t.parts() {
+		if n := p.Parked(); n > 0 {
+			return fmt.Errorf("%d messages are parked for partition %d: %w", n, p.index, core.ErrBusy)
+		}
 	}
 	for _, g := range t.Groups() {
 		if len(g.Consumers()) > 0 || len(g.Members()) > 0 {

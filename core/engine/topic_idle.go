@@ -27,7 +27,7 @@ func (e *Engine) removeIdle(now time.Time) {
 		}
 		end := t.end()
 		err := t.delete(func() error {
-			if t.accepted() != end { // somebody was faster
+			if t.end() != end { // somebody was faster
 				return fmt.Errorf("it is in use: %w", core.ErrBusy)
 			}
 			return t.unused()
@@ -55,16 +55,6 @@ func (t *Topic) patience() time.Duration {
 func (t *Topic) end() (sum core.Offset) {
 	for _, p := range t.parts() {
 		sum += p.committed.Load()
-	}
-	return sum
-}
-
-// accepted is the sum of the offsets after the last accepted messages.
-func (t *Topic) accepted() (sum core.Offset) {
-	for _, p := range t.parts() {
-		p.log.buf.Lock()
-		sum += p.next
-		p.log.buf.Unlock()
 	}
 	return sum
 }

@@ -240,6 +240,8 @@ func TestIdleTopicsAreRemovedIfAsked(t *testing.T) {
 		behind := bed.Topic(t, "behind", 0)
 		begin(t, behind, "g", engine.Latest)
 		p.publish(t, behind.Partition(0), "k", "x")
+		p.parkAt(t, bed.Topic(t, "delayed", 0).Partition(0), "x", bed.Engine.In(24*time.Hour))
+		p.half(t, bed.Topic(t, "undecided", 0).Partition(0), "x", engine.HalfMessage{Check: bed.Engine.In(time.Hour)})
 		busy := bed.Topic(t, "busy", 0)
 		for range 5 {
 			time.Sleep(20 * time.Minute)
@@ -249,7 +251,7 @@ func TestIdleTopicsAreRemovedIfAsked(t *testing.T) {
 		for _, topic := range bed.Engine.Topics() {
 			left = append(left, topic.Name().Name)
 		}
-		if got, want := strings.Join(left, " "), "behind busy consumed declared produced queued"; got != want {
+		if got, want := strings.Join(left, " "), "behind busy consumed declared delayed produced queued undecided"; got != want {
 			t.Errorf("left: %s\nwant: %s", got, want)
 		}
 		bed.Stop(t)
