@@ -35,6 +35,7 @@ type mixedMessage struct {
 	seen   bool // somebody had it
 	acked  bool
 	since  time.Time   // it is acknowledged
+	late   bool        // and was by a consumer, when a queue-based member had the partition already
 	unsure bool        // it may be acknowledged by now: somebody said so that was not its holder
 	con    mixedHolder // the consumer that has it, also while a queue-based member had it after a minute
 	pul    mixedHolder
@@ -110,7 +111,7 @@ func (p *mixedPart) given(o core.Offset, to mixedHolder) error {
 	}
 	m, mixedUp := &p.messages[o], len(p.w.consumers) > 0
 	switch {
-	case m.acked && !m.unsure && to.at.Equal(m.since):
+	case m.acked && !m.unsure && to.at.Equal(m.since) && (m.late || to.consumer != nil):
 		return nil // the acknowledgement was on its way
 	case m.acked && !m.unsure && mixedUp:
 		return errors.New("it is acknowledged")

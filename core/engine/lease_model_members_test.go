@@ -83,23 +83,34 @@ type mixedPlace struct {
 func (h mixedPlace) message() *mixedMessage { return &h.p.messages[h.o] }
 
 // consumerStep does something with a consumer and, mostly, one of the messages that it holds; false if it is not for one.
-func (w *mixed) consumerStep(c *mixedConsumer, s step) bool {
+func (w *mixed) consumerStep(c *mixedConsumer, s step) (done bool, err error) {
 	switch s.op {
 	case "leave":
 		w.leave(c)
-		return true
+		return true, nil
 	case "permit":
 		c.permit(s.n)
-		return true
-	case "ack all":
+		return true, nil
+	case "ack all": // and who takes over pulls at once
 		c.ackAll()
-		return true
+		synctest.Wait()
+		if err := w.observe(); err != nil {
+			return true, err
+		}
+		for _, u := range w.pullers {
+			for _, p := range w.parts {
+				if err := u.pull(p, s.n); err != nil {
+					return true, err
+				}
+			}
+		}
+		return true, nil
 	case "nack all":
 		c.NackAll()
 		for _, h := range c.held() {
 			h.message().con = mixedHolder{}
 		}
-		return true
+		return true, nil
 	case "late ack": // of what it does not hold
 		p := w.parts[s.b%len(w.parts)]
 		o := min(core.Offset(s.n*2), core.Offset(len(p.messages))-1)
@@ -107,14 +118,14 @@ func (w *mixed) consumerStep(c *mixedConsumer, s step) bool {
 			c.Ack(p.index, core.Range{From: o, To: o + 1})
 			p.messages[o].unsure = true
 		}
-		return true
+		return true, nil
 	case "ack", "through", "nack", "nack later":
 		if hs := c.held(); len(hs) > 0 {
 			c.with(hs[s.b%len(hs)], s)
 		}
-		return true
+		return true, nil
 	}
-	return false
+	return false, nil
 }
 
 func (c *mixedConsumer) with(h mixedPlace, s step) {
@@ -152,10 +163,16 @@ func (h mixedPlace) rewound() {
 	}
 }
 
+// ackAll acknowledges one, and the rest while the copy of the cursor that the first one made is young.
 func (c *mixedConsumer) ackAll() {
-	for _, h := range c.held() {
+	for i, h := range c.held() {
+		if i == 1 {
+			synctest.Wait()
+		}
+		late := c.w.g.Lease(h.p.index) != ""
 		c.Ack(h.p.index, core.Range{From: h.o, To: h.o + 1})
 		h.message().ack()
+		h.message().late = late
 	}
 }
 

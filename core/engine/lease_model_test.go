@@ -140,8 +140,10 @@ func (w *mixed) step(s step) error {
 	case "wait long":
 		time.Sleep(time.Duration(s.n) * 12 * time.Second)
 	default:
-		if len(w.consumers) > 0 && w.consumerStep(w.consumers[s.a%len(w.consumers)], s) {
-			return nil
+		if len(w.consumers) > 0 {
+			if done, err := w.consumerStep(w.consumers[s.a%len(w.consumers)], s); done {
+				return err
+			}
 		}
 		if len(w.pullers) > 0 {
 			return w.pullers[s.a%len(w.pullers)].step(w.parts[s.b%len(w.parts)], s)
