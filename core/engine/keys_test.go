@@ -2,8 +2,11 @@ package engine_test
 
 import (
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"isthmus/core"
 	"isthmus/core/engine"
@@ -127,5 +130,83 @@ func TestWhatWaitsIsReadAgainAfterASeek(t *testing.T) {
 			t.Errorf("%d and %d of %d came", n, m, w.bodies)
 		}
 		w.bed.Stop(t)
+	})
+}
+
+// torn takes batches of bytes apart, a message for each byte, which is its key. While it is broken it takes one message too
+// few.
+type torn struct{ broken atomic.Bool }
+
+func (s *torn) split(e *core.Entry, dst []core.Entry) ([]core.Entry, error) {
+	if s.broken.Load() {
+		return append(dst, *e), nil
+	}
+	for i := range e.Count {
+		one := *e
+		one.Base, one.Count, one.Flags = e.Base+core.Offset(i), 1, core.FlagHasKey
+		one.Key, one.Data = e.Data[i:i+1], e.Data[i:i+1]
+		dst = append(dst, one)
+	}
+	return dst, nil
+}
+
+func publishBatch(t *testing.T, p *publisher, topic *engine.Topic, keys string) {
+	t.Helper()
+	e := &core.Entry{Count: int32(len(keys)), Format: core.FormatPulsar, Data: []byte(keys)}
+	if err := p.Publish(topic.Partition(0), e, 0); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, p.receipts, "receipt")
+}
+
+// stalls is the reason that a group's partition gives.
+func stalls(g *engine.Group) string {
+	synctest.Wait()
+	return g.Info().Stall
+}
+
+// I6: a message that the log has and that is not found as it was assigned is not acknowledged: the group says so, tries again,
+// keeps its order, and raises no attempt.
+func TestI6_WhatIsNotFoundAgainIsNotAcknowledged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s torn
+		bed := enginetest.New(t, func(c *engine.Config) {
+			c.Splitters = map[core.Format]engine.Splitter{core.FormatPulsar: s.split}
+		})
+		topic := bed.Topic(t, "event", 0)
+		g := begin(t, topic, "g", engine.Earliest)
+		c, in := join(t, g, "c", core.KeyShared, 100)
+		p := newPublisher(bed.Engine)
+		publishBatch(t, p, topic, "abca")
+		for want := range core.Offset(4) {
+			if _, d := arrives(t, in); d.Entry.Base != want || d.Entry.Count != 1 {
+				t.Fatalf("came %d, %d messages", d.Entry.Base, d.Entry.Count)
+			}
+		}
+		s.broken.Store(true)
+		c.Nack(0, 1)
+		c.Nack(0, 2)
+		c.Ack(0, core.Range{From: 3, To: 4})
+		p.publish(t, topic.Partition(0), "b", "later")
+		if why := stalls(g); !strings.Contains(why, "offsets 1 to 2 are not as they were read before") {
+			t.Errorf("the group stalls because %q", why)
+		}
+		time.Sleep(10 * time.Second) // in bubble time
+		if i := g.Info(); i.Backlog != 4 || i.InFlight != 1 || i.Members[0].Permits != 96 || len(in.got) > 0 {
+			t.Errorf("backlog %d, %d in flight, %d permits, %d came", i.Backlog, i.InFlight, i.Members[0].Permits, len(in.got))
+		}
+		s.broken.Store(false)
+		for _, want := range []struct {
+			base    core.Offset
+			attempt int32
+		}{{1, 1}, {2, 1}, {4, 0}} {
+			if _, d := arrives(t, in); d.Entry.Base != want.base || d.Attempt != want.attempt {
+				t.Errorf("came %d at attempt %d, want %v", d.Entry.Base, d.Attempt, want)
+			}
+		}
+		if why := stalls(g); why != "" {
+			t.Errorf("in the end the group stalls because %q", why)
+		}
+		bed.Stop(t)
 	})
 }
