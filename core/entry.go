@@ -131,6 +131,20 @@ func AppendEntry(dst []byte, e *Entry) []byte {
 	return append(dst, e.Data...)
 }
 
+// PeekEntry tells how many messages the entry at the front of b has, and its size, without looking at the rest of it. Both
+// are 0 when there is none; ParseEntry says why.
+func PeekEntry(b []byte) (count int32, size int) {
+	if len(b) < entryFixed {
+		return 0, 0
+	}
+	size = int(binary.LittleEndian.Uint32(b))
+	count = int32(binary.LittleEndian.Uint32(b[8:]))
+	if size < entryFixed || size > len(b) || count <= 0 {
+		return 0, 0
+	}
+	return count, size
+}
+
 // ParseEntry reads the entry at the front of b into e, sets its base offset, and returns what follows it. Nothing is
 // copied.
 func ParseEntry(b []byte, base Offset, e *Entry) (rest []byte, err error) {

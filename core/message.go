@@ -155,6 +155,12 @@ func (r *reader) uvarint() uint64 {
 }
 
 func (r *reader) bytes() []byte {
+	if len(r.b) > 0 && r.b[0] < 0x80 && int(r.b[0]) < len(r.b) { // nearly all are short
+		end := int(r.b[0]) + 1
+		v := r.b[1:end:end]
+		r.b = r.b[end:]
+		return v
+	}
 	n := r.uvarint()
 	if n > uint64(len(r.b)) {
 		r.fail()

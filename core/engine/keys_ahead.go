@@ -138,7 +138,17 @@ func (a *ahead) clear() {
 	a.charge(-a.held)
 }
 
-// search finds an entry by its base in entries that are in order.
+// search finds an entry by its base in entries that are in order. Where each has one message and none is missing it is at
+// its distance from the first.
 func search(es []core.Entry, base core.Offset) (int, bool) {
+	if len(es) == 0 || base < es[0].Base {
+		return 0, false
+	}
+	if i := base - es[0].Base; i < core.Offset(len(es)) {
+		if es[i].Base == base {
+			return int(i), true
+		}
+		es = es[:i]
+	}
 	return slices.BinarySearchFunc(es, base, func(e core.Entry, o core.Offset) int { return cmp.Compare(e.Base, o) })
 }

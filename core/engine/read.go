@@ -17,6 +17,28 @@ type readRequest struct {
 	maxBytes   int
 	entries    []core.Entry
 	some       bool // one was added
+	spot       *spot
+}
+
+// spot is where a reader left an extent of the tail, to go on from there: large blocks are read in many portions. It holds
+// no memory. The zero spot is none.
+type spot struct {
+	first, next core.Offset // of the extent; where the reader left it
+	at          int         // in its data
+}
+
+// resume moves x to where the reader left it.
+func (s *spot) resume(x *tailExtent, from core.Offset) {
+	if s != nil && s.at > 0 && s.first == x.first && s.next <= from {
+		x.first, x.data = s.next, x.data[s.at:]
+	}
+}
+
+// leave notes how far x was read, which begins at first and has so many bytes.
+func (s *spot) leave(x *tailExtent, first core.Offset, size int) {
+	if s != nil {
+		*s = spot{first, x.first, size - len(x.data)}
+	}
 }
 
 // done tells that there is no more to take.
@@ -25,24 +47,23 @@ func (r *readRequest) done() bool { return r.full() || r.from >= r.end }
 func (r *readRequest) full() bool { return len(r.entries) >= r.maxEntries || r.maxBytes <= 0 }
 
 // take adds the entries of an extent that end after r.from.
-func (r *readRequest) take(x tailExtent) error {
+func (r *readRequest) take(x *tailExtent) error {
+	x.skipTo(r.from)
 	for len(x.data) > 0 && x.first < r.end && !r.full() {
-		var e core.Entry
-		before := len(x.data)
-		if err := x.next(&e); err != nil {
+		_, size := core.PeekEntry(x.data)
+		if r.some && size > r.maxBytes {
+			r.maxBytes = 0
+			return nil
+		}
+		n := len(r.entries)
+		r.entries = append(r.entries, core.Entry{})
+		if err := x.next(&r.entries[n]); err != nil {
+			r.entries = r.entries[:n]
 			return err
 		}
-		size := before - len(x.data)
-		if e.End() > r.from {
-			if r.some && size > r.maxBytes {
-				r.maxBytes = 0
-				return nil
-			}
-			r.entries = append(r.entries, e)
-			r.maxBytes -= size
-			r.some = true
-			r.from = e.End()
-		}
+		r.maxBytes -= size
+		r.some = true
+		r.from = x.first
 	}
 	return nil
 }
@@ -59,6 +80,11 @@ func (p *Partition) Read(ctx context.Context, from core.Offset, maxEntries, maxB
 
 // AppendEntries is Read into memory of the caller: it appends to dst.
 func (p *Partition) AppendEntries(ctx context.Context, dst []core.Entry, from core.Offset, maxEntries, maxBytes int) ([]core.Entry, error) {
+	return p.appendFrom(ctx, dst, from, maxEntries, maxBytes, nil)
+}
+
+// appendFrom is AppendEntries for one who reads on and on.
+func (p *Partition) appendFrom(ctx context.Context, dst []core.Entry, from core.Offset, maxEntries, maxBytes int, s *spot) ([]core.Entry, error) {
 	first, end := p.Bounds()
 	if from < first {
 		return dst, p.outOfRange(from, first)
@@ -66,7 +92,7 @@ func (p *Partition) AppendEntries(ctx context.Context, dst []core.Entry, from co
 	if from >= end {
 		return dst, nil
 	}
-	r := readRequest{from: from, end: end, entries: dst, maxEntries: len(dst) + max(maxEntries, 1), maxBytes: max(maxBytes, 1)}
+	r := readRequest{from: from, end: end, entries: dst, maxEntries: len(dst) + max(maxEntries, 1), maxBytes: max(maxBytes, 1), spot: s}
 	ok, err := p.readTail(&r)
 	if !ok && err == nil && p.log.volatile {
 		return dst, p.outOfRange(from, p.first.Load())

@@ -27,6 +27,7 @@ type runner struct {
 	parts  []*runnerPart
 	seats  map[dispatch.ConsumerID]*seat
 	order  []*seat
+	recent *seat // of order; nil: look for it
 	filter func(*core.Entry) bool
 	whose  dispatch.Turn // shared mode: whose turn it is, over all partitions
 	turn   int           // which partition is first in a round; -1: end
@@ -42,6 +43,7 @@ type runnerPart struct {
 	state   dispatch.State
 	unwatch func()
 	fresh   []core.Entry // what this turn has read, as it was added; in order
+	spot    spot         // where it left the tail
 	lost    []core.Range // assigned this turn and not there any more
 	missed  []missed     // dead letters that could not be stored, to be assigned again
 	changed bool         // the cursor, since the last snapshot
@@ -339,6 +341,7 @@ func (r *runner) leave(c *Consumer) {
 		}
 	}
 	delete(r.seats, c.id)
+	r.recent = nil
 	r.filter = nil
 	for i := range r.order {
 		if r.order[i] == s {

@@ -98,7 +98,8 @@ func (p *Partition) takeCached(r *readRequest) error {
 func (r *readRequest) takeRun(x *coldPart) error {
 	ext := x.extents
 	for i := sort.Search(len(ext), func(i int) bool { return ext[i].end > r.from }); i < len(ext) && !r.full(); i++ {
-		if err := r.take(ext[i]); err != nil {
+		x := ext[i]
+		if err := r.take(&x); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,19 @@ type tailExtent struct {
 	data       []byte
 }
 
+// skipTo drops entries that end at or before an offset. A reader of a large block comes back many times, so they are not
+// parsed each time.
+func (x *tailExtent) skipTo(from core.Offset) {
+	for len(x.data) > 0 {
+		count, size := core.PeekEntry(x.data)
+		end := x.first + core.Offset(count)
+		if size == 0 || end > from {
+			return
+		}
+		x.first, x.data = end, x.data[size:]
+	}
+}
+
 // next takes the first entry off the extent.
 func (x *tailExtent) next(e *core.Entry) error {
 	rest, err := core.ParseEntry(x.data, x.first, e)
@@ -147,9 +160,12 @@ func (p *Partition) readTail(r *readRequest) (ok bool, err error) {
 		return false, nil
 	}
 	for i := sort.Search(len(t), func(i int) bool { return t[i].end > r.from }); i < len(t) && !r.full(); i++ {
-		if err := r.take(t[i]); err != nil {
+		x := t[i]
+		r.spot.resume(&x, r.from)
+		if err := r.take(&x); err != nil {
 			return true, err
 		}
+		r.spot.leave(&x, t[i].first, len(t[i].data))
 	}
 	return true, nil
 }

@@ -123,18 +123,18 @@ func (r *runner) serve(ctx context.Context, rp *runnerPart) (more bool) {
 // assign puts an entry into its consumer's hands; false: it cannot be read. Mostly it was read this very turn or
 // kept; what was not is read again. One that was trimmed or thinned away meanwhile counts as acknowledged.
 func (r *runner) assign(ctx context.Context, rp *runnerPart, a *dispatch.Assignment) bool {
-	s := r.seats[a.To]
+	s := r.seat(a.To)
 	if s == nil {
 		return true
 	}
-	var e core.Entry
-	i, ok := search(rp.fresh, a.Entry.Base)
-	if ok {
-		e = rp.fresh[i]
-		rp.fresh[i].Count = 0 // assigned
-	} else if e, ok = rp.ahead.take(a.Entry.Base, a.Entry.Count); !ok {
-		var err error
-		if e, err = r.again(ctx, rp, a); errors.Is(err, core.ErrOffsetOutOfRange) {
+	var e *core.Entry
+	if i, ok := search(rp.fresh, a.Entry.Base); ok {
+		e = &rp.fresh[i]
+	} else if kept, ok := rp.ahead.take(a.Entry.Base, a.Entry.Count); ok {
+		e = &kept
+	} else {
+		again, err := r.again(ctx, rp, a)
+		if errors.Is(err, core.ErrOffsetOutOfRange) {
 			r.log.eng.cfg.Log.Error("entry is gone", "topic", rp.gp.p.topic.name.String(), "partition", rp.gp.p.index,
 				"group", r.group.name, "offset", a.Entry.Base)
 			rp.lost = append(rp.lost, a.Span())
@@ -144,14 +144,24 @@ func (r *runner) assign(ctx context.Context, rp *runnerPart, a *dispatch.Assignm
 			r.fail(ctx, rp, a.Entry.Base, err)
 			return false
 		}
+		e = &again
 	}
 	if r.most > 0 && a.Attempt >= r.most {
-		r.bury(rp, s, a, e)
-		return true
+		r.bury(rp, s, a, *e)
+	} else {
+		s.out = append(s.out, Delivery{Partition: rp.gp.p, Entry: *e, Attempt: a.Attempt, Acked: a.Acked})
+		s.count += int(e.Count)
 	}
-	s.out = append(s.out, Delivery{Partition: rp.gp.p, Entry: e, Attempt: a.Attempt, Acked: a.Acked})
-	s.count += int(e.Count)
+	e.Count = 0 // assigned, and not to be kept
 	return true
+}
+
+// seat is the member that was assigned something, mostly the one that got the last.
+func (r *runner) seat(id dispatch.ConsumerID) *seat {
+	if r.recent == nil || r.recent.c.id != id {
+		r.recent = r.seats[id]
+	}
+	return r.recent
 }
 
 // feed reads on and adds to the state; false when there was nothing to read.
@@ -168,7 +178,7 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 	if next >= end {
 		return false
 	}
-	es, err := p.AppendEntries(ctx, rp.fresh[:0], next, min(want, readEntries), readBytes)
+	es, err := p.appendFrom(ctx, rp.fresh[:0], next, min(want, readEntries), readBytes, &rp.spot)
 	rp.fresh = es
 	if errors.Is(err, core.ErrOffsetOutOfRange) {
 		return true
