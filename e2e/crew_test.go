@@ -101,6 +101,70 @@ func (w *crew) holdings() []holding {
 	return hs
 }
 
+// owners tells who worked on each partition last, since a moment.
+func (w *crew) owners(since time.Time) map[int]string {
+	owner := map[int]string{}
+	for _, h := range w.holdings() {
+		if h.partition >= 0 && h.from >= since.UnixNano() {
+			owner[h.partition] = h.member
+		}
+	}
+	return owner
+}
+
+// heirs looks at the partitions that a member worked on last before a moment: how long it took until somebody else worked on
+// each, and how many of them nobody has worked on since.
+func (w *crew) heirs(member string, at time.Time) (longest time.Duration, left int) {
+	owner, heir := map[int]string{}, map[int]time.Duration{}
+	for _, h := range w.holdings() {
+		switch {
+		case h.from < at.UnixNano():
+			owner[h.partition] = h.member
+		case h.member != member:
+			if _, known := heir[h.partition]; !known {
+				heir[h.partition] = time.Duration(h.from - at.UnixNano())
+			}
+		}
+	}
+	for p, who := range owner {
+		if who != member {
+			continue
+		}
+		after, known := heir[p]
+		if !known {
+			left++
+		}
+		longest = max(longest, after)
+	}
+	return longest, left
+}
+
+// idle is how long at most a partition was worked on by nobody between two moments: at a time, and in all, where only times
+// beyond 3 s count.
+func (w *crew) idle(partitions int, from, to time.Time) (longest, sum time.Duration) {
+	last, sums := make([]int64, partitions), make([]time.Duration, partitions)
+	for i := range last {
+		last[i] = from.UnixNano()
+	}
+	worked := func(p int, at int64) {
+		gap := time.Duration(at - last[p])
+		last[p] = at
+		longest = max(longest, gap)
+		if gap > 3*time.Second {
+			sums[p] += gap
+		}
+	}
+	for _, h := range w.holdings() {
+		if h.partition >= 0 && h.from > from.UnixNano() && h.from < to.UnixNano() {
+			worked(h.partition, h.from)
+		}
+	}
+	for p := range partitions {
+		worked(p, to.UnixNano())
+	}
+	return longest, slices.Max(sums)
+}
+
 // complete wants the messages 0 … n-1; where nothing was killed each of them once.
 func (w *crew) complete(b *bed, n int, once bool) {
 	b.Helper()
@@ -133,13 +197,13 @@ func (w *crew) complete(b *bed, n int, once bool) {
 	b.Logf("%d messages, %d came again; by member: %v", n, len(twice), w.by())
 }
 
-// apart wants no two members to hold messages of one thing (a key, a queue) at the same time. what is "" where it is unknown.
-func (w *crew) apart(b *bed, name string, what func(h *holding) string) {
+// apart wants no two holders to have messages of one thing (a key, a queue) at the same time. An empty thing is not looked at.
+func (w *crew) apart(b *bed, name string, what func(h *holding) (thing, holder string)) {
 	b.Helper()
-	latest := map[string]map[string]holding{} // thing → member → the holding that ends last
+	latest := map[string]map[string]holding{} // thing → holder → the holding that ends last
 	faults := 0
 	for _, h := range w.holdings() {
-		thing := what(&h)
+		thing, holder := what(&h)
 		if thing == "" {
 			continue
 		}
@@ -149,20 +213,25 @@ func (w *crew) apart(b *bed, name string, what func(h *holding) string) {
 			latest[thing] = mine
 		}
 		for who, other := range mine {
-			if who != h.member && other.to > h.from {
+			if who != holder && other.to > h.from {
 				if faults++; faults <= 10 {
 					b.Errorf("%s %s: %s took message %d (partition %d) %s before %s was done with %d", name, thing, h.member, h.n, h.partition,
-						time.Duration(other.to-h.from), who, other.n)
+						time.Duration(other.to-h.from), other.member, other.n)
 				}
 			}
 		}
-		if o, ok := mine[h.member]; !ok || o.to < h.to {
-			mine[h.member] = h
+		if o, ok := mine[holder]; !ok || o.to < h.to {
+			mine[holder] = h
 		}
 	}
 	if faults > 10 {
 		b.Errorf("%s: %d such faults in all", name, faults)
 	}
+}
+
+// eachKey is for apart: the key of n is in one member's hands.
+func eachKey(key func(n int) int) func(h *holding) (string, string) {
+	return func(h *holding) (string, string) { return fmt.Sprint(key(h.n)), h.member }
 }
 
 // ordered wants every key's messages to come for the first time in the order in which they were sent.

@@ -28,8 +28,8 @@ type member struct {
 	errs  bytes.Buffer
 	once  sync.Once
 
-	mu     sync.Mutex
-	killed time.Time // when it got SIGKILL: what it held is nobody's from then on
+	mu   sync.Mutex
+	died time.Time // when it got SIGKILL, or was seen to have ended
 }
 
 // join starts a member and returns when it says that it has joined. lang is go or java.
@@ -66,7 +66,7 @@ func (b *bed) start(w *crew, lang string, s clients.MemberSpec) *member {
 			}
 		}
 		m.err = m.cmd.Wait()
-		w.gone(s.Name, m.died())
+		w.gone(s.Name, m.dead())
 	}()
 	b.Cleanup(m.kill)
 	return m
@@ -95,22 +95,20 @@ func (m *member) leave() {
 	}
 }
 
-// died is the time of its death.
-func (m *member) died() time.Time {
+// dead notes that the process is gone, and returns since when.
+func (m *member) dead() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.killed.IsZero() {
-		return time.Now()
+	if m.died.IsZero() {
+		m.died = time.Now()
 	}
-	return m.killed
+	return m.died
 }
 
 func (m *member) end(s syscall.Signal) {
 	m.once.Do(func() {
 		if s == syscall.SIGKILL {
-			m.mu.Lock()
-			m.killed = time.Now()
-			m.mu.Unlock()
+			m.dead() // from now on, and not from when we have heard of it: others may have what it held before that
 		}
 		m.cmd.Process.Signal(s)
 		select {

@@ -46,6 +46,6 @@ func TestS1_39_NoKeyIsInFlightAtTwoConsumers(t *testing.T) {
 		m.leave()
 	}
 	w.complete(b, count, false)
-	w.apart(b, "key", func(h *holding) string { return fmt.Sprint(key(h.n)) })
+	w.apart(b, "key", eachKey(key))
 	w.ordered(b, key)
 }

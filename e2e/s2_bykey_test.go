@@ -54,6 +54,6 @@ func TestS2_17_ByKeyOrderIsKept(t *testing.T) {
 	ms[2].leave()
 	ms[3].leave()
 	w.complete(b, count, false)
-	w.apart(b, "key", func(h *holding) string { return fmt.Sprint(key(h.n)) })
+	w.apart(b, "key", eachKey(key))
 	w.ordered(b, key)
 }

@@ -92,8 +92,9 @@ func queueNumber(q wire.Queue) int32 {
 	return int32(q.ID)
 }
 
-// unlock handles code 42. The others are told, so that they take the queues now and not at their next rebalance, 20 s
-// later; the real broker leaves them waiting.
+// unlock handles code 42. The others are told soon, so that they take the queues now and not at their next rebalance, 20 s
+// later; the real broker leaves them waiting. Not at once: a client that leaves unlocks first and unregisters next, and who
+// is called between the two finds it on the list still (and Java balances again no sooner than a second later).
 //
 // Spec: RocketMQ RequestCode.UNLOCK_BATCH_MQ=42; AdminBrokerProcessor.unlockBatchMQ@5.x
 func (s *session) unlock(_ context.Context, h *wire.Header, body []byte) error {
@@ -109,7 +110,11 @@ func (s *session) unlock(_ context.Context, h *wire.Header, body []byte) error {
 		freed = s.free(lockKey{l.Group, l.ClientID, q.Topic, queueNumber(q)}) || freed
 	}
 	if freed {
-		s.srv.notify(l.Group, s.srv.registry.others(s, l.Group))
+		s.srv.registry.again(l.Group, time.Now().Add(soon))
+		select {
+		case s.srv.sooner <- struct{}{}:
+		default: // it looks already
+		}
 	}
 	return s.ok(h, nil)
 }

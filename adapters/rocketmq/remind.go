@@ -6,6 +6,9 @@ import "time"
 // goroutine of its own, and the one that saw the older list may finish last.
 const settle = time.Second
 
+// soon is how long a client that unlocks its queues has for saying that it leaves.
+const soon = 100 * time.Millisecond
+
 // again has a group's members called at a time, unless they are called before.
 func (r *registry) again(groupName string, at time.Time) {
 	r.mu.Lock()

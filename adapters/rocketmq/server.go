@@ -32,6 +32,7 @@ type Server struct {
 	producers producers
 	holder    holder
 	decoded   decoded
+	sooner    chan struct{} // a group is to be called before the next look
 
 	deliveries prometheus.Counter
 
@@ -42,7 +43,7 @@ type Server struct {
 // New starts nothing.
 func New(cfg Config, eng *engine.Engine, au auth.Provider, ac auth.Access, log *slog.Logger) *Server {
 	cfg.setDefaults()
-	s := &Server{cfg: cfg, eng: eng, auth: au, access: ac, log: log}
+	s := &Server{cfg: cfg, eng: eng, auth: au, access: ac, log: log, sooner: make(chan struct{}, 1)}
 	s.deliveries = eng.Metrics().Deliveries.WithLabelValues(protocol)
 	s.registry.init()
 	s.holder.init()
@@ -138,8 +139,9 @@ func (s *Server) Run(ctx context.Context) error {
 // expire drops client ids that have sent no heartbeat for as long as real brokers wait, and calls groups that are to
 // balance again, until ctx ends.
 func (s *Server) expire(ctx context.Context) {
-	tick := time.NewTicker(min(settle, s.cfg.Idle/12, s.cfg.LockTime/6))
+	tick, early := time.NewTicker(min(settle, s.cfg.Idle/12, s.cfg.LockTime/6)), time.NewTimer(settle)
 	defer tick.Stop()
+	defer early.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -147,9 +149,18 @@ func (s *Server) expire(ctx context.Context) {
 		case now := <-tick.C:
 			s.left(s.registry.expire(now.Add(-s.cfg.Idle)))
 			s.producers.expire(now.Add(-s.cfg.Idle))
-			for name, members := range s.registry.reminders(now) {
-				s.notify(name, members)
-			}
+			s.remind(now)
+		case <-s.sooner:
+			early.Reset(soon)
+		case now := <-early.C:
+			s.remind(now)
 		}
+	}
+}
+
+// remind calls the groups whose time has come.
+func (s *Server) remind(now time.Time) {
+	for name, members := range s.registry.reminders(now) {
+		s.notify(name, members)
 	}
 }
