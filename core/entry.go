@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -95,40 +96,44 @@ const (
 
 // EntrySize is the number of bytes that AppendEntry will append.
 func EntrySize(e *Entry) int {
-	n := entryFixed + len(e.Data)
-	for _, b := range [3][]byte{e.Key, e.OrderingKey, e.Producer} {
-		n += uvarintLen(uint64(len(b))) + len(b)
-	}
-	return n
+	return entryFixed + ledSize(e.Key) + ledSize(e.OrderingKey) + ledSize(e.Producer) + len(e.Data)
 }
 
-func uvarintLen(v uint64) int {
+func ledSize(b []byte) int {
 	n := 1
-	for ; v >= 0x80; v >>= 7 {
+	for v := uint(len(b)); v >= 0x80; v >>= 7 {
 		n++
 	}
-	return n
+	return n + len(b)
 }
 
-// AppendEntry appends the encoding of e, without its base offset.
+// AppendEntry appends the encoding of e, without its base offset. Every message that is stored passes here, under its log's
+// mutex: one check for room, and stores at fixed places.
 func AppendEntry(dst []byte, e *Entry) []byte {
-	le := binary.LittleEndian
-	dst = le.AppendUint32(dst, uint32(EntrySize(e)))
-	dst = append(dst, entryVersion, byte(e.Format))
-	dst = le.AppendUint16(dst, uint16(e.Flags))
-	dst = le.AppendUint32(dst, uint32(e.Count))
-	dst = le.AppendUint32(dst, uint32(e.Handle))
-	dst = le.AppendUint32(dst, 0)
-	dst = le.AppendUint64(dst, uint64(e.PublishTime))
-	dst = le.AppendUint64(dst, uint64(e.Expiry))
-	dst = le.AppendUint64(dst, uint64(e.SeqLow))
-	dst = le.AppendUint64(dst, uint64(e.SeqHigh))
-	dst = le.AppendUint32(dst, e.AddressHash)
-	for _, b := range [3][]byte{e.Key, e.OrderingKey, e.Producer} {
-		dst = binary.AppendUvarint(dst, uint64(len(b)))
-		dst = append(dst, b...)
-	}
-	return append(dst, e.Data...)
+	size, start := EntrySize(e), len(dst)
+	dst = slices.Grow(dst, size)[:start+size]
+	b, le := dst[start:], binary.LittleEndian
+	h := b[:entryFixed]
+	le.PutUint32(h, uint32(size))
+	h[4], h[5] = entryVersion, byte(e.Format)
+	le.PutUint16(h[6:], uint16(e.Flags))
+	le.PutUint32(h[8:], uint32(e.Count))
+	le.PutUint32(h[12:], uint32(e.Handle))
+	le.PutUint32(h[16:], 0)
+	le.PutUint64(h[20:], uint64(e.PublishTime))
+	le.PutUint64(h[28:], uint64(e.Expiry))
+	le.PutUint64(h[36:], uint64(e.SeqLow))
+	le.PutUint64(h[44:], uint64(e.SeqHigh))
+	le.PutUint32(h[52:], e.AddressHash)
+	b = putLed(putLed(putLed(b[entryFixed:], e.Key), e.OrderingKey), e.Producer)
+	copy(b, e.Data)
+	return dst
+}
+
+// putLed writes v, led by its length, and returns what is behind it.
+func putLed(b, v []byte) []byte {
+	n := binary.PutUvarint(b, uint64(len(v)))
+	return b[n+copy(b[n:], v):]
 }
 
 // PeekEntry tells how many messages the entry at the front of b has, and its size, without looking at the rest of it. Both

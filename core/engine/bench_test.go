@@ -14,6 +14,7 @@ import (
 
 	"isthmus/core"
 	"isthmus/core/engine"
+	"isthmus/core/journal"
 	"isthmus/core/journal/disk"
 	journals "isthmus/core/journal/memory"
 	"isthmus/core/meta/bolt"
@@ -38,7 +39,7 @@ func sized[T any](small, big T) T {
 type diskBed struct {
 	b       *testing.B
 	dir     string
-	memory  bool
+	store   journal.Store // nil: the disk
 	config  engine.Config
 	metrics *prometheus.Registry
 	engine  *engine.Engine
@@ -53,7 +54,32 @@ func newDiskBed(b *testing.B, change func(*engine.Config)) *diskBed {
 // newMemoryBed is the same without a disk.
 func newMemoryBed(b *testing.B) *diskBed {
 	b.Helper()
-	return startBed(&diskBed{b: b, memory: true}, nil)
+	return startBed(&diskBed{b: b, store: journals.New()}, nil)
+}
+
+// newNullBed is the same over journals that forget.
+func newNullBed(b *testing.B) *diskBed {
+	b.Helper()
+	return startBed(&diskBed{b: b, store: nullStore{journals.New()}}, nil)
+}
+
+type nullStore struct{ *journals.Store }
+
+// Open implements journal.Store.
+func (s nullStore) Open(ctx context.Context, name string, epoch uint64, durable journal.Seq) (journal.Journal, error) {
+	j, err := s.Store.Open(ctx, name, epoch, durable)
+	return &nullJournal{Journal: j}, err
+}
+
+type nullJournal struct {
+	journal.Journal
+	last journal.Seq
+}
+
+// Append implements journal.Journal.
+func (j *nullJournal) Append(context.Context, []byte) (journal.Seq, error) {
+	j.last++
+	return j.last, nil
 }
 
 func startBed(d *diskBed, change func(*engine.Config)) *diskBed {
@@ -94,8 +120,8 @@ func (d *diskBed) open() time.Duration {
 
 func (d *diskBed) tenants() {
 	d.b.Helper()
-	if d.memory {
-		d.config.Journals, d.config.Meta = journals.New(), metas.New()
+	if d.store != nil {
+		d.config.Journals, d.config.Meta = d.store, metas.New()
 		return
 	}
 	js, err := disk.New(disk.Options{Dir: filepath.Join(d.dir, "journals")})
@@ -216,6 +242,21 @@ func (d *diskBed) commits() (count, seconds float64) {
 		}
 	}
 	return 0, 0
+}
+
+// metric reads a counter of the engine's.
+func (d *diskBed) metric(name string) float64 {
+	d.b.Helper()
+	families, err := d.metrics.Gather()
+	if err != nil {
+		d.b.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	return 0
 }
 
 // rawSync is the bare disk: a file of bytes written before, in which a block of this size is written and synced.
