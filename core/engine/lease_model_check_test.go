@@ -64,8 +64,9 @@ func (w *mixed) observe() error {
 		p := w.parts[ev.part]
 		switch {
 		case ev.base < 0 && ev.active:
-			p.active = ev.c
-			p.released(func(h mixedHolder) bool { return h.consumer != nil }) // the tail comes again
+			if err := p.activated(ev); err != nil {
+				return fmt.Errorf("partition %d: %w", ev.part, err)
+			}
 			continue
 		case ev.base < 0:
 			continue
@@ -85,6 +86,19 @@ func (w *mixed) observe() error {
 			return fmt.Errorf("partition %d offset %d to %s: %w", ev.part, ev.base, ev.c.name, err)
 		}
 	}
+	return nil
+}
+
+// activated: the tail comes again, to the new one, once the grace of who has it is over.
+func (p *mixedPart) activated(ev mixedEvent) error {
+	for o := range p.messages {
+		m := &p.messages[o]
+		if h := m.con; h.consumer != ev.c && !m.acked && !h.free(p, mixedHolder{consumer: ev.c, at: ev.at}) {
+			return fmt.Errorf("%s is active, and %s has %d since %v", ev.c.name, h.name(), o, ev.at.Sub(h.at))
+		}
+		m.con = mixedHolder{}
+	}
+	p.active = ev.c
 	return nil
 }
 

@@ -196,14 +196,18 @@ type mixedPuller struct {
 }
 
 // beat makes it a member; one that was none meanwhile comes with empty hands.
-func (u *mixedPuller) beat() {
+func (u *mixedPuller) beat() error {
 	for _, p := range u.w.parts {
 		if u.gone || u.lapsed() {
 			p.giveUp(u)
 		}
 	}
-	u.w.g.Heartbeat(u.name)
+	listed := slices.Contains(u.w.g.Members(), u.name)
+	if changed := u.w.g.Heartbeat(u.name); changed == listed {
+		return fmt.Errorf("%s comes, a member already: %v, a change: %v", u.name, listed, changed)
+	}
 	u.gone, u.until = false, time.Time{}
+	return nil
 }
 
 // lapsed tells whether it was presumed alive for too long.
@@ -213,7 +217,7 @@ func (u *mixedPuller) step(p *mixedPart, s step) error {
 	w, i := u.w, p.index
 	switch s.op {
 	case "beat":
-		u.beat()
+		return u.beat()
 	case "go":
 		w.g.Forget(u.name)
 		if u.gone = true; s.n > 2 { // else it goes on as if it were a member
@@ -265,14 +269,18 @@ func (u *mixedPuller) takes(p *mixedPart) {
 func (u *mixedPuller) pull(p *mixedPart, n int) error {
 	w, i := u.w, p.index
 	pooled := len(w.consumers) > 0
+	owner, sought := w.g.LockedBy(i), p.sought
 	if !w.g.Pull(i, u.name) {
-		if !pooled && w.g.LockedBy(i) == "" {
+		if !pooled && owner == "" {
 			return fmt.Errorf("%s may not pull from partition %d, which no consumer reads", u.name, i)
 		}
 		if w.g.Lease(i) == u.name { // it is to give it up, and still there
 			u.pulled[i] = time.Now()
 		}
 		return nil
+	}
+	if owner != "" && owner != u.name {
+		return fmt.Errorf("%s pulls from partition %d, which %s has locked", u.name, i, owner)
 	}
 	if pooled && w.g.Lease(i) != u.name {
 		return fmt.Errorf("%s pulls from partition %d, which is leased to %q", u.name, i, w.g.Lease(i))
@@ -283,6 +291,11 @@ func (u *mixedPuller) pull(p *mixedPart, n int) error {
 	u.takes(p)
 	p.last, p.sought, p.pooled = u, false, false
 	from, until := w.g.From(i, u.name, u.at[i])
+	for o := w.g.Mark(i); sought && o < from; o++ {
+		if !p.messages[o].acked {
+			return fmt.Errorf("%s goes on at %d of partition %d, which was reset to before %d", u.name, from, i, o)
+		}
+	}
 	es, err := w.g.Topic().Partition(i).Read(context.Background(), from, n, 1<<20)
 	if err != nil && !errors.Is(err, core.ErrOffsetOutOfRange) {
 		return err

@@ -127,7 +127,7 @@ func (w *mixed) step(s step) error {
 	case "join", "join split":
 		return w.join(s.n*s.b, s.op == "join split")
 	case "come":
-		w.come(s.a)
+		return w.come(s.a)
 	case "reset":
 		if err := w.g.Reset(p.index, core.Offset(s.b)); err != nil {
 			return err
@@ -191,9 +191,9 @@ func (w *mixed) join(permits int, split bool) error {
 }
 
 // come makes a queue-based client a member; it starts where the group stands.
-func (w *mixed) come(n int) {
+func (w *mixed) come(n int) error {
 	if len(w.pullers) == 3 {
-		return
+		return nil
 	}
 	w.names++
 	u := &mixedPuller{w: w, name: fmt.Sprint("client-", n, "-", w.names)}
@@ -201,8 +201,8 @@ func (w *mixed) come(n int) {
 		u.at = append(u.at, w.g.Mark(p.index))
 	}
 	u.pulled, u.got = make([]time.Time, len(w.parts)), make([]core.Offset, len(w.parts))
-	u.beat()
 	w.pullers = append(w.pullers, u)
+	return u.beat()
 }
 
 // restart ends the engine and starts it again: consumers are gone, queue-based members presumed alive. A crash forgets what
@@ -295,7 +295,9 @@ func (w *mixed) turn() error {
 		return err
 	}
 	for _, u := range w.pullers {
-		u.beat()
+		if err := u.beat(); err != nil {
+			return err
+		}
 		for _, p := range w.parts {
 			if u.idle {
 				continue
