@@ -7,10 +7,12 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
@@ -21,13 +23,14 @@ import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageConst;
 import org.apache.rocketmq.common.message.MessageExt;
 
-/** produce NAMESERVER TOPIC COUNT KEYS (selected by hash of the key), or consume NAMESERVER TOPIC GROUP orderly|concurrently COUNT SECONDS. */
+/** produce NAMESERVER TOPIC COUNT KEYS (selected by hash of the key), or consume NAMESERVER TOPIC GROUP orderly|concurrently COUNT SECONDS [SQL92]; then "refused CODE" says that the expression was. */
 public final class RocketMQMain {
     public static void main(String[] a) throws Exception {
         if (a[0].equals("produce")) {
             produce(a[1], a[2], Integer.parseInt(a[3]), Integer.parseInt(a[4]));
         } else {
-            consume(a[1], a[2], a[3], a[4].equals("orderly"), Integer.parseInt(a[5]), Long.parseLong(a[6]));
+            consume(a[1], a[2], a[3], a[4].equals("orderly"), Integer.parseInt(a[5]), Long.parseLong(a[6]),
+                    a.length > 7 ? MessageSelector.bySql(a[7]) : MessageSelector.byTag("*"));
         }
         System.exit(0); // the client leaves threads behind
     }
@@ -51,12 +54,13 @@ public final class RocketMQMain {
         p.shutdown();
     }
 
-    private static void consume(String nameServer, String topic, String group, boolean orderly, int count, long seconds) throws Exception {
+    private static void consume(String nameServer, String topic, String group, boolean orderly, int count, long seconds,
+            MessageSelector selector) throws Exception {
         CountDownLatch left = new CountDownLatch(count);
         DefaultMQPushConsumer c = new DefaultMQPushConsumer(group);
         c.setNamesrvAddr(nameServer);
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-        c.subscribe(topic, "*");
+        c.subscribe(topic, selector);
         if (orderly) {
             c.registerMessageListener((MessageListenerOrderly) (ms, ctx) -> {
                 print(ms, left);
@@ -68,7 +72,12 @@ public final class RocketMQMain {
                 return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
             });
         }
-        c.start();
+        try {
+            c.start();
+        } catch (MQClientException e) {
+            System.out.println("refused " + e.getResponseCode());
+            return;
+        }
         left.await(seconds, TimeUnit.SECONDS);
         c.shutdown();
     }
