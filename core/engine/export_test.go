@@ -83,3 +83,6 @@ func (e *Engine) Checkpoints() map[string]journal.Seq {
 
 // AheadBytes is what key_shared groups hold of messages that wait for their consumer.
 func (e *Engine) AheadBytes() int64 { return e.ahead.Load() }
+
+// TrimNow is one round of the warden's.
+func (e *Engine) TrimNow() { e.trim(context.Background()) }

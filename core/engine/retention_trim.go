@@ -57,6 +57,9 @@ func (l *log) forgetMarks() (journal.Seq, error) {
 	if floor == 0 {
 		return 0, nil
 	}
+	if err := l.sync(); err != nil { // what says that nobody needs it, such as the release of a body, may be in no file yet
+		return 0, err
+	}
 	ws := make([]meta.Write, 0, floor)
 	for _, m := range saved[:floor] {
 		ws = append(ws, meta.Write{Bucket: meta.Marks, Key: l.markKey(m)})

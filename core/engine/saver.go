@@ -127,14 +127,24 @@ func (l *log) collect(b *batch) {
 	if l.volatile || l.broken() != nil || !l.add(&own) {
 		return
 	}
-	if s, ok := l.journal.(journal.Syncer); ok {
-		if err := s.Sync(context.Background()); err != nil {
-			l.eng.cfg.Log.Error("journal failed", "journal", l.name, "err", err)
-			l.refuse(fmt.Errorf("journal %s: %w", l.name, errors.Join(core.ErrUnavailable, err)))
-			return
-		}
+	if l.sync() != nil {
+		return
 	}
 	b.writes, b.after = append(b.writes, own.writes...), append(b.after, own.after...)
+}
+
+// sync has on the disk what the journal has acknowledged. The log has failed when that cannot be had.
+func (l *log) sync() error {
+	s, ok := l.journal.(journal.Syncer)
+	if !ok {
+		return nil
+	}
+	err := s.Sync(context.Background())
+	if err != nil {
+		l.eng.cfg.Log.Error("journal failed", "journal", l.name, "err", err)
+		l.refuse(fmt.Errorf("journal %s: %w", l.name, errors.Join(core.ErrUnavailable, err)))
+	}
+	return err
 }
 
 func (l *log) add(b *batch) bool {

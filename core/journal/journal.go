@@ -66,7 +66,8 @@ type Remover interface {
 type Thinner interface {
 	// Thin forgets, of the blocks in [from, before), what keep does not keep, and tells how many bytes that freed. Seq
 	// and time of a block stay, and offsets; a block that holds nothing any more is not yielded by Read. Like Trim it
-	// may keep more: whatever it was not worth rewriting for. Readers under way see the old blocks or the new ones.
+	// may keep more: whatever it was not worth rewriting for. Readers under way see the old blocks or the new ones. What
+	// was appended before keep was asked is on the disk before anything goes.
 	Thin(ctx context.Context, from, before Seq, keep Keep) (freed int64, err error)
 
 	// Thinned tells whether that ever took anything out of what is left.

@@ -159,6 +159,9 @@ func (t *thinning) flush() error {
 	if err = errors.Join(err, out.file.Close()); err != nil {
 		return errors.Join(err, t.j.opt.FS.Remove(out.path))
 	}
+	if err = t.j.Sync(t.ctx); err != nil { // a block that made the caller let go may be in no file yet
+		return errors.Join(err, t.j.opt.FS.Remove(out.path))
+	}
 	for _, s := range group {
 		t.freed += s.capacity
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"isthmus/core"
 	"isthmus/core/journal"
@@ -203,4 +204,27 @@ func TestCloseWhileThinning(t *testing.T) {
 		t.Fatal(err)
 	}
 	journaltest.WantCells(t, journaltest.Open(t, newStore(t, o), "j", 3, 500), 500, func(uint32, core.Offset) bool { return true })
+}
+
+// What made the caller let go may be acknowledged and in no file yet: it is synced before the old segments go.
+func TestThinSyncsFirst(t *testing.T) {
+	fs := &faultFS{}
+	j, _ := cells(t, Options{FS: fs, Sync: Interval, Interval: time.Hour}, 2000)
+	synced, renamed := false, false
+	fs.set(func(op, path string) error {
+		switch tmp := filepath.Ext(path) == tmpExt; {
+		case op == "sync" && !tmp:
+			synced = true
+		case op == "rename" && tmp && !renamed:
+			renamed = true
+			if !synced {
+				t.Error("thinned before what was written last was synced")
+			}
+		}
+		return nil
+	})
+	thin(t, j, func(p uint32, o core.Offset) bool { return p == 1 && o%1000 == 7 })
+	if !renamed {
+		t.Error("nothing was thinned")
+	}
 }
