@@ -212,10 +212,10 @@ func TestThinSyncsFirst(t *testing.T) {
 	j, _ := cells(t, Options{FS: fs, Sync: Interval, Interval: time.Hour}, 2000)
 	synced, renamed := false, false
 	fs.set(func(op, path string) error {
-		switch tmp := filepath.Ext(path) == tmpExt; {
-		case op == "sync" && !tmp:
+		switch thinned := filepath.Base(path) == "thin"+tmpExt; {
+		case op == "sync" && !thinned:
 			synced = true
-		case op == "rename" && tmp && !renamed:
+		case op == "rename" && thinned && !renamed:
 			renamed = true
 			if !synced {
 				t.Error("thinned before what was written last was synced")
