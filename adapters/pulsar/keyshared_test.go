@@ -12,6 +12,7 @@ import (
 
 	"isthmus/adapters/pulsar/wire"
 	"isthmus/core"
+	"isthmus/core/engine"
 )
 
 func keyShared(topic string) stock.ConsumerOptions {
@@ -113,6 +114,28 @@ func TestS1_36_EachKeyIsSeenByOneConsumer(t *testing.T) {
 	}
 	if len(busy) != 3 {
 		t.Errorf("only consumers %v have got anything", busy)
+	}
+}
+
+// Auto-split by ranges (subscriptionKeySharedUseConsistentHashing=false): the second to join has the lower half of all
+// slots, and the first the rest.
+func TestS1_36_AutoSplitByRanges(t *testing.T) {
+	b := newBed(t, setup{engine: func(c *engine.Config) { c.Defaults.Split = engine.SplitHalves }})
+	first := consumerOf(t, b.client(t), keyShared("ranges"))
+	second := consumerOf(t, b.client(t), keyShared("ranges"))
+	p := producerOf(t, b.client(t), stock.ProducerOptions{Topic: "ranges", DisableBatching: true})
+	const keys = 100
+	for i := range keys {
+		sendKeyed(t, p, fmt.Sprint("key-", i))
+	}
+	for key, who := range collectAll(t, []stock.Consumer{first, second}, keys, true) {
+		want := 0
+		if core.KeySlot([]byte(key)) <= core.KeySlots/2 {
+			want = 1
+		}
+		if len(who) != 1 || who[0] != want {
+			t.Errorf("%s of slot %d came to consumers %v", key, core.KeySlot([]byte(key)), who)
+		}
 	}
 }
 

@@ -48,6 +48,8 @@ type DefaultsConfig struct {
 	Partitions     int32  `yaml:"partitions"`
 	RocketMQQueues int32  `yaml:"rocketmq_queues"`
 
+	KeySplit string `yaml:"key_split"` // of key_shared groups: ring (default) or ranges
+
 	DeleteWhenIdle Duration `yaml:"delete_when_idle"` // topics that clients created; 0: never
 
 	// Of topics that clients create, and of declared ones where they say nothing.

@@ -11,6 +11,7 @@ import (
 
 	"isthmus/adapters/mqtt"
 	"isthmus/core"
+	"isthmus/core/engine"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected faults at the end of testdata/bad/*.yaml")
@@ -121,5 +122,14 @@ func TestDispatchByKey(t *testing.T) {
 	(&printer{w: &out}).topic(c, want.Topic, nil, false)
 	if !strings.Contains(out.String(), "groups     plain, any, ordered (MQTT members by key)\n") {
 		t.Errorf("explain says\n%s", &out)
+	}
+}
+
+func TestKeySplit(t *testing.T) {
+	for text, want := range map[string]engine.Split{"": engine.SplitRing, "ring": engine.SplitRing, "ranges": engine.SplitHalves} {
+		c, err := parseConfig("f", []byte("defaults: { key_split: \""+text+"\" }\n"))
+		if err != nil || keySplits[c.Defaults.KeySplit] != want {
+			t.Errorf("%q: %v, %v", text, keySplits[c.Defaults.KeySplit], err)
+		}
 	}
 }

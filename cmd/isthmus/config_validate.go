@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"isthmus/core"
+	"isthmus/core/engine"
 	"isthmus/routing"
 )
 
@@ -67,7 +68,13 @@ func (v *validator) defaults() {
 	v.partitions("defaults.partitions", d.Partitions, 0)
 	v.partitions("defaults.rocketmq_queues", d.RocketMQQueues, 1)
 	v.backlog("defaults.backlog", d.Backlog)
+	if _, ok := keySplits[d.KeySplit]; !ok {
+		v.fault("defaults.key_split", "%q: want ring or ranges", d.KeySplit)
+	}
 }
+
+// keySplits are the ways to share out the keys of a key_shared group.
+var keySplits = map[string]engine.Split{"": engine.SplitRing, "ring": engine.SplitRing, "ranges": engine.SplitHalves}
 
 func (v *validator) partitions(path string, n, least int32) {
 	if n < least || n > maxPartitions {

@@ -74,6 +74,7 @@ func run(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
 			Policy:         policy(cfg.Defaults.PolicyConfig),
 			DeleteWhenIdle: time.Duration(cfg.Defaults.DeleteWhenIdle),
 			Deduplicate:    cfg.Defaults.Deduplication,
+			Split:          keySplits[cfg.Defaults.KeySplit],
 		},
 		Window: time.Duration(cfg.Durability.Window), MaxMessage: int(cfg.Limits.MaxPayload) + 1<<20,
 		Parked: engine.ParkedLimits{MaxDelay: time.Duration(cfg.Limits.Delay), Max: cfg.Limits.Parked},

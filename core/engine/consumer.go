@@ -22,7 +22,7 @@ type Member struct {
 	Partitions []int32                // nil: all of the topic
 	Filter     func(*core.Entry) bool // nil: all; what it refuses is acknowledged for the group. Called by runners
 	AckTimeout time.Duration          // shared: what it holds unacknowledged for so long goes to others; 0: never
-	Keys       Keys                   // key_shared: how keys are shared out, one for all members
+	Keys       Keys                   // key_shared: how keys are shared out, one for all members; SplitRing: as Defaults.Split says
 	Slots      []SlotRange            // key_shared with SplitDeclared: its own
 	Sink       Sink
 }
@@ -97,6 +97,7 @@ func (g *Group) Join(ctx context.Context, m Member) (*Consumer, error) {
 	if g.gone {
 		return nil, fmt.Errorf("group %s of %s: %w", g.name, g.topic.name, core.ErrGroupNotFound)
 	}
+	g.topic.eng.complete(&m)
 	if err := g.admit(m); err != nil {
 		return nil, err
 	}

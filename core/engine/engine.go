@@ -26,6 +26,7 @@ type Defaults struct {
 	RocketMQQueues    int32 // of one that a RocketMQ client creates
 	Deduplicate       bool  // of topics that are not declared
 	Policy            Policy
+	Split             Split         // of key_shared members that leave it open: SplitRing or SplitHalves
 	DeleteWhenIdle    time.Duration // after which such a topic is deleted when nobody uses it; 0: never
 }
 

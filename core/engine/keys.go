@@ -100,6 +100,13 @@ func (r *runner) piece(rp *runnerPart, e core.Entry, want core.Range) (core.Entr
 	return e, false
 }
 
+// complete says how the keys of a member are split that left it open.
+func (e *Engine) complete(m *Member) {
+	if m.Mode == core.KeyShared && m.Keys.Split == SplitRing {
+		m.Keys.Split = e.cfg.Defaults.Split
+	}
+}
+
 // sameKeys tells whether a member may join those that are there, whose policy is have.
 // Spec: Pulsar PersistentSubscription: hasSameKeySharedPolicy
 func sameKeys(m *Member, have Keys) error {
