@@ -21,6 +21,8 @@ type Config struct {
 	LockTime           time.Duration // how long a queue lock lasts unless renewed; default 60 s, as real brokers do
 	TransactionTimeout time.Duration // how long a producer may take to decide before it is asked; default 6 s, as real brokers do
 	MaxBody            int           // bytes of one message; default 4 MiB, as real brokers do
+
+	DelayLevels []time.Duration // what levels 1, 2, ... mean; default DelayLevels()
 }
 
 const maxBody = 15 << 20
@@ -34,6 +36,9 @@ func (c *Config) setDefaults() {
 	c.LockTime = cmp.Or(c.LockTime, 60*time.Second)
 	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, 6*time.Second)
 	c.MaxBody = cmp.Or(c.MaxBody, 4<<20)
+	if len(c.DelayLevels) == 0 {
+		c.DelayLevels = DelayLevels()
+	}
 }
 
 // Validate names every fault by its path.
@@ -52,6 +57,11 @@ func (c Config) Validate() error {
 	}
 	if c.Connections < 0 || c.Grace < 0 || c.Idle < 0 || c.LockTime < 0 || c.TransactionTimeout < 0 {
 		errs = append(errs, errors.New("connections, grace, idle, lock time, transaction timeout: negative"))
+	}
+	for i, d := range c.DelayLevels {
+		if d <= 0 {
+			errs = append(errs, fmt.Errorf("delay level %d: %v", i+1, d))
+		}
 	}
 	if c.MaxBody < 0 || c.MaxBody > maxBody {
 		errs = append(errs, fmt.Errorf("max body: %d is not within %d, what fits a frame", c.MaxBody, maxBody))

@@ -10,20 +10,23 @@ import (
 	"isthmus/core"
 )
 
-// delayLevels are those of real brokers; a level beyond the last counts as the last.
+// DelayLevels are those of real brokers.
 //
 // Spec: RocketMQ MessageStoreConfig.messageDelayLevel@5.x
-var delayLevels = [...]time.Duration{
-	time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 3 * time.Minute,
-	4 * time.Minute, 5 * time.Minute, 6 * time.Minute, 7 * time.Minute, 8 * time.Minute, 9 * time.Minute, 10 * time.Minute,
-	20 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour,
+func DelayLevels() []time.Duration {
+	return []time.Duration{
+		time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 3 * time.Minute,
+		4 * time.Minute, 5 * time.Minute, 6 * time.Minute, 7 * time.Minute, 8 * time.Minute, 9 * time.Minute, 10 * time.Minute,
+		20 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour,
+	}
 }
 
-func levelDelay(level int) time.Duration {
+// levelDelay is what a level means; one beyond the last counts as the last.
+func (c *Config) levelDelay(level int64) time.Duration {
 	if level <= 0 {
 		return 0
 	}
-	return delayLevels[min(level, len(delayLevels))-1]
+	return c.DelayLevels[min(level, int64(len(c.DelayLevels)))-1]
 }
 
 // timing is what a message's properties say about when it is to be seen.
@@ -83,7 +86,7 @@ func (s *session) timingOf(n *native) (w timing, err error) {
 	w.half = w.half && !(n.reconsume > 0 && level > 0) // a retry of a message that was once half
 	switch {
 	case level > 0:
-		w.wait = levelDelay(int(min(level, int64(len(delayLevels)))))
+		w.wait = s.srv.cfg.levelDelay(level)
 	case timers[0] > 0:
 		w.wait = ticks(timers[0], time.Second)
 	case timers[1] > 0:

@@ -72,9 +72,18 @@ func TestS3_30_DelayedSends(t *testing.T) {
 	for _, props := range []string{"DELAY\x01x\x02", "TIMER_DELAY_SEC\x01-\x02", "TIMER_DELAY_SEC\x01999999999999\x02", "TIMER_DELIVER_MS\x01" + at(400*24*time.Hour) + "\x02"} {
 		c.send(wire.MessageIllegal, "T", 0, props, "x")
 	}
-	for level, want := range map[int]time.Duration{-1: 0, 0: 0, 1: time.Second, 3: 10 * time.Second, 18: 2 * time.Hour, 19: 2 * time.Hour, 1 << 40: 2 * time.Hour} {
-		if got := levelDelay(level); got != want {
+	var std, own Config
+	own.DelayLevels = []time.Duration{time.Minute, time.Second}
+	std.setDefaults()
+	own.setDefaults()
+	for level, want := range map[int64]time.Duration{-1: 0, 0: 0, 1: time.Second, 3: 10 * time.Second, 18: 2 * time.Hour, 19: 2 * time.Hour, 1 << 40: 2 * time.Hour} {
+		if got := std.levelDelay(level); got != want {
 			t.Errorf("level %d is %v", level, got)
+		}
+	}
+	for level, want := range map[int64]time.Duration{0: 0, 1: time.Minute, 2: time.Second, 18: time.Second} {
+		if got := own.levelDelay(level); got != want {
+			t.Errorf("as configured, level %d is %v", level, got)
 		}
 	}
 	body := appendBatch(nil, "x", "DELAY\x011\x02")

@@ -62,7 +62,7 @@ func (s *session) sendBack(ctx context.Context, h *wire.Header, _ []byte) error 
 	}
 	due := int64(0)
 	if level > 0 {
-		due = s.srv.eng.In(levelDelay(int(level)))
+		due = s.srv.eng.In(s.srv.cfg.levelDelay(int64(level)))
 	}
 	e := entryOf(&n, born)
 	e.Data = n.append(nil)

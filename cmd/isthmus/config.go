@@ -18,6 +18,7 @@ type Config struct {
 	Unmatched  UnmatchedConfig         `yaml:"unmatched"`
 	Durability DurabilityConfig        `yaml:"durability"`
 	Limits     LimitsConfig            `yaml:"limits"`
+	RocketMQ   RocketMQConfig          `yaml:"rocketmq"`
 	Auth       *AuthConfig             `yaml:"auth"` // nil: nothing was said about it
 	Links      []any                   `yaml:"links"`
 }
@@ -129,6 +130,14 @@ type LimitsConfig struct {
 	Parked      int       `yaml:"parked"`    // delayed and half messages of one journal
 }
 
+// RocketMQConfig is what a real broker's file says of delays and transactions.
+type RocketMQConfig struct {
+	DelayLevels              []Duration `yaml:"delay_levels"`
+	TransactionTimeout       Duration   `yaml:"transaction_timeout"`        // before a silent producer is asked first
+	TransactionCheckInterval Duration   `yaml:"transaction_check_interval"` // and then again
+	TransactionCheckMax      int        `yaml:"transaction_check_max"`      // questions before a half message is given up
+}
+
 // AuthConfig says who may connect.
 type AuthConfig struct {
 	Anonymous bool `yaml:"anonymous"`
@@ -141,6 +150,10 @@ func defaultConfig() *Config {
 		Defaults:   DefaultsConfig{Tenant: "public", Namespace: "default", AutoCreate: true, RocketMQQueues: 8},
 		Durability: DurabilityConfig{Mode: "fsync", Window: Duration(time.Millisecond)},
 		Limits:     LimitsConfig{Connections: 20000, MaxPayload: 5 << 20, Delay: Duration(366 * 24 * time.Hour), Parked: 4_000_000},
+		// Spec: RocketMQ BrokerConfig.transactionTimeOut, transactionCheckInterval, transactionCheckMax@5.x
+		RocketMQ: RocketMQConfig{
+			TransactionTimeout: Duration(6 * time.Second), TransactionCheckInterval: Duration(30 * time.Second), TransactionCheckMax: 15,
+		},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,28 @@ func TestDefaultsCompleteWhatIsSaid(t *testing.T) {
 	}
 	if len(c.Listeners.Keys) != 4 {
 		t.Errorf("listeners: %v", c.Listeners.Keys)
+	}
+}
+
+// What a real broker's file says of delays and transactions arrives where it counts.
+func TestRocketMQSection(t *testing.T) {
+	c, err := parseConfig("f", []byte("rocketmq: { delay_levels: [1s, 1h], transaction_timeout: 1m, transaction_check_interval: 2m, transaction_check_max: 3 }\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, p := rocketmqConfig(c, ListenerConfig{}), parkedLimits(c)
+	if !slices.Equal(r.DelayLevels, []time.Duration{time.Second, time.Hour}) || r.TransactionTimeout != time.Minute {
+		t.Errorf("listener: %+v", r)
+	}
+	if p.CheckEvery != 2*time.Minute || p.MaxChecks != 3 {
+		t.Errorf("engine: %+v", p)
+	}
+	if c, err = parseConfig("f", nil); err != nil {
+		t.Fatal(err)
+	}
+	r, p = rocketmqConfig(c, ListenerConfig{}), parkedLimits(c)
+	if r.DelayLevels != nil || r.TransactionTimeout != 6*time.Second || p.CheckEvery != 30*time.Second || p.MaxChecks != 15 {
+		t.Errorf("defaults: %+v %+v", r, p)
 	}
 }
 

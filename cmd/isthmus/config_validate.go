@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	maxPartitions = 4096
-	maxPayload    = 256 << 20 // Spec: MQTT5 2.1.4: a packet is shorter than 256 MiB
+	maxPartitions  = 4096
+	maxDelayLevels = 64
+	maxPayload     = 256 << 20 // Spec: MQTT5 2.1.4: a packet is shorter than 256 MiB
 )
 
 // Validate joins every fault, each a *routing.Fault with its path.
@@ -178,8 +179,29 @@ func (v *validator) rest() {
 	if n := v.c.Limits.Parked; n < 1 || n > 16_000_000 {
 		v.fault("limits.parked", "%d: want 1 to 16000000", n)
 	}
+	v.rocketmq()
 	if len(v.c.Links) > 0 {
 		v.fault("links", "not supported yet")
+	}
+}
+
+func (v *validator) rocketmq() {
+	r := &v.c.RocketMQ
+	if n := len(r.DelayLevels); n > maxDelayLevels {
+		v.fault("rocketmq.delay_levels", "%d of them: want at most %d", n, maxDelayLevels)
+	}
+	for i, d := range r.DelayLevels {
+		if d < Duration(time.Millisecond) || d > v.c.Limits.Delay {
+			v.fault(fmt.Sprintf("rocketmq.delay_levels[%d]", i), "%v: want 1ms to limits.delay", d)
+		}
+	}
+	for path, d := range map[string]Duration{"timeout": r.TransactionTimeout, "check_interval": r.TransactionCheckInterval} {
+		if d < Duration(time.Second) || d > Duration(24*time.Hour) {
+			v.fault("rocketmq.transaction_"+path, "%v: want 1s to 1d", d)
+		}
+	}
+	if n := r.TransactionCheckMax; n < 1 || n > 10_000 {
+		v.fault("rocketmq.transaction_check_max", "%d: want 1 to 10000", n)
 	}
 }
 

@@ -77,7 +77,7 @@ func run(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
 			Split:          keySplits[cfg.Defaults.KeySplit],
 		},
 		Window: time.Duration(cfg.Durability.Window), MaxMessage: int(cfg.Limits.MaxPayload) + 1<<20,
-		Parked: engine.ParkedLimits{MaxDelay: time.Duration(cfg.Limits.Delay), Max: cfg.Limits.Parked},
+		Parked: parkedLimits(cfg),
 	})
 	if err != nil {
 		return err
@@ -234,6 +234,13 @@ func journalOptions(cfg *Config, log *slog.Logger) disk.Options {
 	return o
 }
 
+func parkedLimits(cfg *Config) engine.ParkedLimits {
+	return engine.ParkedLimits{
+		MaxDelay: time.Duration(cfg.Limits.Delay), Max: cfg.Limits.Parked,
+		CheckEvery: time.Duration(cfg.RocketMQ.TransactionCheckInterval), MaxChecks: cfg.RocketMQ.TransactionCheckMax,
+	}
+}
+
 func mqttConfig(cfg *Config, name string, l ListenerConfig) mqtt.Config {
 	c := mqtt.DefaultConfig()
 	c.Bind, c.Listener = l.Bind, name
@@ -253,7 +260,12 @@ func pulsarConfig(cfg *Config, l ListenerConfig) pulsar.Config {
 }
 
 func rocketmqConfig(cfg *Config, l ListenerConfig) rocketmq.Config {
+	var levels []time.Duration
+	for _, d := range cfg.RocketMQ.DelayLevels {
+		levels = append(levels, time.Duration(d))
+	}
 	return rocketmq.Config{
+		DelayLevels: levels, TransactionTimeout: time.Duration(cfg.RocketMQ.TransactionTimeout),
 		Bind: l.Bind, Broker: l.Broker, Advertise: l.Advertise, Connections: cfg.Limits.Connections,
 		MaxBody: min(int(cfg.Limits.MaxPayload), 15<<20),
 	}
