@@ -1,6 +1,7 @@
 package rocketmq
 
 import (
+	"strconv"
 	"testing"
 
 	"isthmus/adapters/rocketmq/wire"
@@ -57,3 +58,33 @@ func (k *taker) Deliver(ds []engine.Delivery) {
 }
 func (*taker) Active(int32, bool) {}
 func (*taker) Detached(error)     {}
+
+// A puller that shares its group with consumers goes on behind what its filter refuses, however much that is, and may
+// acknowledge it.
+func TestPullBesideConsumersPassesOverWhatItsFilterRefuses(t *testing.T) {
+	g := newGateway(t, nil)
+	topic := g.Topic(t, "T", 2)
+	grp, err := topic.BeginGroup("g", engine.Start{At: engine.Earliest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := g.dial(t)
+	c.heartbeat("g", "T", "wanted", "")
+	if _, err := grp.Join(t.Context(), engine.Member{Protocol: "test", Name: "c", Mode: core.Shared, Sink: &taker{got: make(chan engine.Delivery, 10)}}); err != nil {
+		t.Fatal(err)
+	}
+	const refused = maxScan + 10
+	for range refused {
+		c.send(wire.Success, "T", 0, "TAGS\x01other\x02", "x")
+	}
+	c.send(wire.Success, "T", 0, "TAGS\x01wanted\x02", "y")
+	r := c.pull(wire.PullRetryImmediately, "g", "T", 0, 0)
+	next := r.int("nextBeginOffset")
+	if next != maxScan {
+		t.Fatalf("the first pull ends at %d", next)
+	}
+	c.call(wire.Success, wire.UpdateOffset, nil, "consumerGroup", "g", "topic", "T", "queueId", "0", "commitOffset", strconv.FormatInt(next, 10))
+	if got := c.pull(wire.Success, "g", "T", 0, next).messages(t); len(got) != 1 || got[0].QueueOffset != refused {
+		t.Errorf("the second pull brought %d messages", len(got))
+	}
+}

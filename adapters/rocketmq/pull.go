@@ -154,15 +154,16 @@ func (s *Server) answerPull(ctx context.Context, p *pull) {
 		return
 	}
 	if p.cursor != nil {
+		if !p.cursor.Pulled(p.queueID, p.client, c.next) { // it has changed hands while we looked
+			s.nothing(p, time.Now().Add(recheckLock), nil)
+			return
+		}
 		p.cursor.Filtered(c.missed)
 	}
 	p.moved = p.moved || c.next > p.from
 	p.from = c.next
 	switch {
 	case len(c.items) > 0:
-		if p.cursor != nil {
-			p.cursor.Pulled(p.queueID, p.client, c.next)
-		}
 		s.reply(p, wire.Success, &c)
 	case c.more:
 		s.reply(p, wire.PullRetryImmediately, nil)

@@ -177,11 +177,15 @@ func (l *Leases) From(i int32, puller string, o core.Offset) core.Offset {
 	return max(min(o, p.given), p.mark)
 }
 
-// Given notes that the holder got what lies below next.
-func (l *Leases) Given(i int32, puller string, next core.Offset) {
-	if p := &l.parts[i]; p.holder == puller {
+// Given notes that a puller is about to get what lies below next. False: the partition has changed hands since its Pull, and
+// it may not.
+func (l *Leases) Given(i int32, puller string, next core.Offset) bool {
+	p := &l.parts[i]
+	if p.holder == puller {
 		p.given = max(p.given, next)
+		return true
 	}
+	return l.pool == 0
 }
 
 // Committable tells whether somebody may acknowledge everything below next: it is the holder and was given that much, or all of

@@ -23,7 +23,8 @@ const (
 // groups from taking it.
 type leases struct {
 	mixed atomic.Bool // pullers and consumers share the group, or did at the last look
-	known atomic.Bool // there was a puller once
+	known atomic.Bool // the book knows who is there
+	turn  sync.Mutex  // no leaf: held from the look at the members until the book has it, or it might learn the older news last
 	mu    struct {
 		sync.Mutex
 		book dispatch.Leases
@@ -37,22 +38,31 @@ func (l *leases) init() {
 // relet brings the leases in line with the members. Whoever changed them calls it, without holding a leaf lock. A group
 // that never had a queue-based member has nothing to bring in line.
 func (g *Group) relet() {
-	if pullers := g.Members(); len(pullers) > 0 || g.leases.known.Load() {
-		g.share(pullers)
+	if g.leases.known.Load() || len(g.Members()) > 0 {
+		g.share()
 	}
 }
 
 // acquaint makes the book know of the consumers before it is asked by one that is presumed alive, or no member at all.
 func (g *Group) acquaint() {
 	if !g.leases.known.Load() {
-		g.share(g.Members())
+		g.share()
 	}
 }
 
-// share tells the book who is there.
-func (g *Group) share(pullers []string) {
-	pool, now := g.poolSize(), g.topic.eng.now().UnixMilli()
+// share tells the book who is there, and pullers if that changed the pool.
+func (g *Group) share() {
+	if g.enlist() {
+		g.topic.eng.poolChanged(g)
+	}
+}
+
+// enlist tells whether pullers have to know.
+func (g *Group) enlist() bool {
 	l := &g.leases
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	pullers, pool, now := g.Members(), g.poolSize(), g.topic.eng.now().UnixMilli()
 	l.mu.Lock()
 	was, parts := l.mu.book.Phantoms(), g.parts()
 	if !l.known.Swap(true) { // until now everything was the consumers'
@@ -67,9 +77,7 @@ func (g *Group) share(pullers []string) {
 	l.mu.Unlock()
 	g.moved(moves)
 	g.wakeRunners()
-	if was != pool && len(pullers) > 0 {
-		g.topic.eng.poolChanged(g)
-	}
+	return was != pool && len(pullers) > 0
 }
 
 // poolSize counts the clients behind the group's consumers: a Pulsar client makes one for each partition.
@@ -169,9 +177,11 @@ func (g *Group) mayPull(partition int32, member string) (may bool) {
 	return may
 }
 
-// Pulled notes that the member got what lies below next.
-func (g *Group) Pulled(partition int32, member string, next core.Offset) {
-	g.withLeases(func(b *dispatch.Leases, _ int64) { b.Given(partition, member, next) })
+// Pulled notes that the member is about to get what lies below next. False: consumers have taken the partition over since its
+// Pull, so it must get nothing.
+func (g *Group) Pulled(partition int32, member string, next core.Offset) (may bool) {
+	g.withLeases(func(b *dispatch.Leases, _ int64) { may = b.Given(partition, member, next) })
+	return may
 }
 
 // Filtered counts messages of the group that a queue-based member passed over because it does not want them.
