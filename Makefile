@@ -41,6 +41,7 @@ lint: ## go vet, then the linters of .golangci.yml at the version that tools/go.
 BENCH := go test -run '^$$' -timeout 60m
 bench: ## the engine's figures against a null baseline in the same run, at a size that takes minutes
 	$(BENCH) -bench . ./core/engine
+	$(BENCH) -bench Idle ./e2e
 
 bench-large: ## the same with 10 million messages and 10 GB of backlog: needs 15 GB in TMPDIR
 	$(BENCH) -bench . -benchtime 1x ./core/engine -large
