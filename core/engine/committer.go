@@ -101,7 +101,9 @@ func (l *log) write(b *buffer) bool {
 		return l.stop(b, fmt.Errorf("reserve offsets: %w", err))
 	}
 	// An accepted entry is written whatever happens to the engine's context.
+	l.scanner.fly()
 	seq, err := l.journal.Append(context.Background(), block)
+	l.scanner.land()
 	if err != nil {
 		return l.stop(b, err)
 	}

@@ -16,6 +16,7 @@
 //   - a parked message (delayed, or half of a transaction) is a record in its log's internal partition until one block takes
 //     it into its own partition and leaves a tombstone; it counts in no group's backlog until then, because no offset is
 //     known before, and Partition.Parked tells how many wait;
+//   - a catch-up scan waits while a live block is on its way to the disk, and reads at least one block between two of those;
 //   - marks (Seq, time, next offsets, every few MiB) are how an offset or a time is found in any journal, and the only
 //     places where a journal is trimmed.
 //

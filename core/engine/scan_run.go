@@ -33,6 +33,7 @@ func newBuilder(p *Partition, from core.Offset, seq journal.Seq, shared bool) *b
 // read takes blocks until there are enough bytes, or the log ends.
 func (b *builder) read(ctx context.Context, hint journal.Hint, want int64) error {
 	last := b.log.position() // all that is looked at for certain when the sequence ends by itself
+	b.log.scanner.yield(ctx)
 	for rec, err := range b.log.journal.Read(ctx, b.next, hint) {
 		if err != nil {
 			return err
@@ -46,6 +47,7 @@ func (b *builder) read(ctx context.Context, hint journal.Hint, want int64) error
 			last = 0
 			break
 		}
+		b.log.scanner.yield(ctx)
 	}
 	b.next = max(b.next, last+1)
 	for i := range b.parts {

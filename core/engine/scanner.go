@@ -18,6 +18,8 @@ const (
 	nearBytes = 8 << 20     // readers no farther apart than this share
 	nearFor   = time.Second // after the last time that one scanned
 	maxNear   = 16          // places of readers that are remembered
+	// maxYield is how long a scan waits for a block that is on its way to the disk, before it reads one itself.
+	maxYield = 10 * time.Millisecond
 )
 
 // scanner is what the readers of one log agree on. The mutex is a leaf.
@@ -26,7 +28,49 @@ type scanner struct {
 		sync.Mutex
 		running []*scan
 		seen    [maxNear]sighting
-		next    int // of seen
+		next    int           // of seen
+		flying  bool          // a block is on its way to the disk
+		landed  chan struct{} // closed when it has landed; nil: nobody waits
+	}
+}
+
+// fly notes that the committer begins to write a block.
+func (s *scanner) fly() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.flying = true
+}
+
+// land notes that it is done.
+func (s *scanner) land() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.flying = false
+	if s.mu.landed != nil {
+		close(s.mu.landed)
+		s.mu.landed = nil
+	}
+}
+
+// yield lets the live block go first: one disk serves both, and producers and consumers of the tail wait for that one. Between
+// two live blocks a scan reads at least one, so it never starves.
+func (s *scanner) yield(ctx context.Context) {
+	s.mu.Lock()
+	if !s.mu.flying {
+		s.mu.Unlock()
+		return
+	}
+	if s.mu.landed == nil {
+		s.mu.landed = make(chan struct{})
+	}
+	landed := s.mu.landed
+	s.mu.Unlock()
+	timer := time.NewTimer(maxYield)
+	defer timer.Stop()
+	select {
+	case <-landed:
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
