@@ -62,6 +62,7 @@ type logSent struct {
 	base   core.Offset // -1: nobody knows
 	commit int64       // unix ms, as it was read
 	gone   bool        // it was there, and rightly is not any more
+	loose  bool        // it could have been gone when a group was reset to it: thinned, and still in memory
 
 	due     int64 // unix ms: parked until then; 0: never
 	half    bool
@@ -75,7 +76,7 @@ func (s *logSent) end() core.Offset { return s.base + core.Offset(s.count) }
 func (s *logSent) age() time.Duration { return time.Since(time.UnixMilli(s.commit)) }
 
 func (s *logSent) body() string {
-	return fmt.Sprintf("%d:%s", s.token, strings.Repeat(string(rune('a'+s.token%26)), int(s.token*37%300)))
+	return fmt.Sprintf("%d:%s", s.token, strings.Repeat(string(rune('a'+s.token%26)), int(s.token*37%500)))
 }
 
 // modelPolicies are what topics are declared with.
@@ -293,7 +294,8 @@ func (g *logGroup) step(w *logWorld, s step) error {
 	held := bases(place.held)
 	switch s.op {
 	case "ack":
-		for _, base := range held[:min(s.n, len(held))] {
+		held = held[min(s.b/6, len(held)):] // maybe with a hole before
+		for _, base := range held[:min(2*s.n, len(held))] {
 			x := place.held[base]
 			g.consumer.Ack(index, core.Range{From: x.base, To: x.end()})
 			place.ack(x)
@@ -330,6 +332,18 @@ func (g *logGroup) step(w *logWorld, s step) error {
 	return nil
 }
 
+// drink acknowledges everything but the first few messages of each partition.
+func (g *logGroup) drink(but int) {
+	for i, place := range g.places {
+		held := bases(place.held)
+		for _, base := range held[min(but, len(held)):] {
+			x := place.held[base]
+			g.consumer.Ack(int32(i), core.Range{From: x.base, To: x.end()})
+			place.ack(x)
+		}
+	}
+}
+
 // reset moves the cursor to the beginning of an entry, maybe of one that is not there any more, or to the end.
 func (g *logGroup) reset(w *logWorld, i int, s step) error {
 	p, to := g.topic.parts[i], core.Offset(0)
@@ -340,6 +354,9 @@ func (g *logGroup) reset(w *logWorld, i int, s step) error {
 		to = p.end
 	}
 	to = max(to, p.first)
+	for _, x := range p.there {
+		x.loose = x.loose || p.mayGo(g.topic, x) == nil
+	}
 	if err := w.groupOf(g).Reset(p.index, to); err != nil {
 		return err
 	}

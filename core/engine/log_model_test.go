@@ -19,7 +19,7 @@ import (
 // shrinks to.
 var logOperations = []string{
 	"rest", "create", "create", "send", "send", "send", "send", "resend", "delay", "delay", "half", "decide", "cancel",
-	"ack", "ack", "ack", "through", "nack", "reset", "skip", "rejoin", "pass", "pass", "pass",
+	"ack", "ack", "drink", "drink", "through", "nack", "reset", "skip", "rejoin", "pass", "pass", "pass",
 	"grow", "empty", "delete", "restart", "crash", "late", "fail",
 }
 
@@ -33,7 +33,7 @@ func TestI1_I2_I6_I7_ModelOfTheLog(t *testing.T) {
 	})
 	rapid.Check(t, func(rt *rapid.T) {
 		slots := rapid.IntRange(1, 2).Draw(rt, "slots")
-		script := rapid.SliceOfN(one, 20, 100).Draw(rt, "steps")
+		script := rapid.SliceOfN(one, 40, 200).Draw(rt, "steps")
 		var err error
 		synctest.Test(t, func(t *testing.T) {
 			w := newLogWorld(t, slots)
@@ -68,7 +68,7 @@ type logWorld struct {
 	tokens uint64
 	up     time.Time // since when the engine runs
 	down   time.Time // when it crashed last
-	moved  time.Time // when a group's place changed last but by delivery
+	moved  time.Time // when a group's place changed last
 	crash  bool      // what groups had acknowledged a moment before may come again
 }
 
@@ -115,7 +115,7 @@ func (w *logWorld) step(s step) error {
 	case "rest":
 		return nil
 	case "pass":
-		time.Sleep([]time.Duration{100, 700, 1600, 6000, 13000, 31000}[s.a%6] * time.Millisecond)
+		time.Sleep([]time.Duration{100, 700, 1600, 6000, 13000, 61000}[s.a%6] * time.Millisecond)
 		return nil
 	case "restart":
 		w.bed.Stop(w.t)
@@ -129,7 +129,14 @@ func (w *logWorld) step(s step) error {
 	}
 	switch s.op {
 	case "grow", "empty", "delete":
+		w.moved = time.Now()
 		return w.alter(t, s)
+	case "drink":
+		w.moved = time.Now()
+		for i := range t.groups {
+			t.groups[i].drink(s.n % 3 * (s.b >> i & 1))
+		}
+		return nil
 	case "ack", "through", "nack", "reset", "skip", "rejoin":
 		w.moved = time.Now()
 		return t.groups[s.a/2%2].step(w, s)
