@@ -65,6 +65,22 @@ func TestS1_06_PartitionsCanBeLookedUp(t *testing.T) {
 	}
 }
 
+// A topic that somebody made under the name of a partition takes nothing from the partition's groups.
+func TestI7_APartitionIsFoundBeforeATopicOfItsName(t *testing.T) {
+	b := newBed(t, setup{})
+	b.Topic(t, "event-partition-1", 0)
+	b.Topic(t, "event-partition-7", 0)
+	event := b.Topic(t, "event", 2)
+	c := b.client(t)
+	send(t, producerOf(t, c, stock.ProducerOptions{Topic: "event-partition-1"}), "a")
+	send(t, producerOf(t, c, stock.ProducerOptions{Topic: "event-partition-7"}), "b") // a partition of nothing
+	if _, end := event.Partition(1).Bounds(); end != 1 {
+		t.Errorf("partition 1 ends at %d, want 1", end)
+	}
+	k := consumerOf(t, c, stock.ConsumerOptions{Topic: "event-partition-7", SubscriptionInitialPosition: stock.SubscriptionPositionEarliest})
+	expectOnly(t, k, "b")
+}
+
 func TestS1_12_AcknowledgedStaysAcknowledged(t *testing.T) {
 	b := newBed(t, setup{})
 	c := b.client(t)

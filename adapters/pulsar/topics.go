@@ -39,30 +39,29 @@ func (t target) partition() *engine.Partition {
 	return nil
 }
 
-// resolve reads a topic name. A name that ends in -partition-N is a partition only of a topic that has more than N;
-// without such a parent it cannot be found, because a topic of that name could never be told from a partition.
+// resolve reads a topic name. A name that ends in -partition-N is a partition of a topic that has more than N, also when
+// somebody made a topic of that very name: its producers' messages have to reach the parent's groups. Without such a parent
+// and without such a topic it cannot be found, and is not created.
 // Spec: Pulsar TopicName.getPartitionIndex: the last "-partition-", digits without leading zeros
 func (s *Server) resolve(raw string) (target, error) {
 	name, err := s.eng.ResolveName(protocolName, raw)
 	if err != nil {
 		return target{}, err
 	}
-	t := target{name: name, index: -1}
-	if t.topic, err = s.eng.Topic(name); err == nil {
-		return t, nil
-	}
 	base, index, ok := splitPartition(raw)
-	if !ok {
-		return t, nil
+	if ok {
+		parent, err := s.eng.ResolveName(protocolName, base)
+		if err != nil {
+			return target{}, err
+		}
+		if t, err := s.eng.Topic(parent); err == nil && index < t.Partitions() {
+			return target{name: parent, topic: t, index: index}, nil
+		}
 	}
-	if t.name, err = s.eng.ResolveName(protocolName, base); err != nil {
-		return target{}, err
-	}
-	parent, err := s.eng.Topic(t.name)
-	if err != nil || index >= parent.Partitions() {
+	t := target{name: name, index: -1}
+	if t.topic, err = s.eng.Topic(name); err != nil && ok {
 		return target{}, fmt.Errorf("%s: no such partition: %w", raw, core.ErrTopicNotFound)
 	}
-	t.topic, t.index = parent, index
 	return t, nil
 }
 
