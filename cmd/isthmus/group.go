@@ -31,7 +31,7 @@ func (a groupArg) path(more ...string) string {
 
 // place is where to move a group.
 type place struct {
-	To        string `help:"earliest, latest, an offset, a time as 2006-01-02T15:04:05Z, or an age as 90m." required:""`
+	To        string `help:"earliest, latest, an offset, a time as 2006-01-02T15:04:05Z, or an age as 90m or 7d." required:""`
 	Partition *int32 `help:"Only this partition."`
 }
 
@@ -48,14 +48,22 @@ func (p place) request() (r api.ResetGroup, err error) {
 		return r, nil
 	}
 	r.To = "time"
-	if age, err := time.ParseDuration(p.To); err == nil && age >= 0 {
-		r.Time = time.Now().Add(-age)
+	if age, ok := parseDuration(p.To); ok {
+		r.Time = time.Now().Add(-time.Duration(age))
 		return r, nil
 	}
 	if r.Time, err = time.Parse(time.RFC3339, p.To); err != nil {
-		return r, errors.New("isthmus: --to: neither earliest, latest, an offset, a time nor an age: " + p.To)
+		return r, errors.New("isthmus: --to: neither earliest, latest, an offset, a time (2006-01-02T15:04:05Z) nor an age (90m, 7d): " + p.To)
 	}
 	return r, nil
+}
+
+// Validate refuses a name that would be missing from the path.
+func (a groupArg) Validate() error {
+	if a.Group == "" {
+		return errors.New("the group's name is empty")
+	}
+	return a.topicArg.Validate()
 }
 
 type groupList struct {

@@ -47,6 +47,9 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "isthmus:", err)
+		if len(args) == 0 || args[0] == "help" {
+			fmt.Fprintln(stderr, "isthmus --help lists all commands")
+		}
 		return 2
 	}
 	if err := command.Run(); err != nil {

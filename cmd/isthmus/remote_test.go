@@ -32,6 +32,9 @@ func gatewayOf(t *testing.T) func(want int, args ...string) (out, errs string) {
 func TestTopicCommands(t *testing.T) {
 	run := gatewayOf(t)
 	run(0, "topic", "create", "event", "--partitions=2", "--placement=key")
+	if _, errs := run(2, "topic", "create", ""); !strings.Contains(errs, "name is empty") {
+		t.Errorf("no name: %s", errs)
+	}
 	_, errs := run(1, "topic", "create", "event")
 	if !strings.Contains(errs, "exists") {
 		t.Errorf("created twice: %s", errs)
@@ -58,14 +61,27 @@ func TestTopicCommands(t *testing.T) {
 	}
 }
 
+func TestTopicShowSaysWhatBoundsATopic(t *testing.T) {
+	if got := policyOf(api.Policy{WhenFull: "reject"}); got != "" {
+		t.Errorf("nothing bounds it: %q", got)
+	}
+	got := policyOf(api.Policy{RetentionSeconds: 3600, TTLSeconds: 5, BacklogBytes: 4 << 30, WhenFull: "block", Deduplication: true})
+	if want := "retention age 1h0m0s, ttl 5s, backlog size 4GiB, when full block, deduplication true"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestGroupCommands(t *testing.T) {
 	run := gatewayOf(t)
 	run(0, "topic", "create", "persistent://a/b/c")
 	run(0, "group", "create", "persistent://a/b/c", "workers", "--at=earliest")
+	if _, errs := run(2, "group", "create", "persistent://a/b/c", ""); !strings.Contains(errs, "name is empty") {
+		t.Errorf("no name: %s", errs)
+	}
 	if out, _ := run(0, "group", "list"); !strings.Contains(out, "workers  persistent://a/b/c") {
 		t.Errorf("list:\n%s", out)
 	}
-	for _, to := range []string{"earliest", "latest", "0", "2026-01-02T15:04:05Z", "90m"} {
+	for _, to := range []string{"earliest", "latest", "0", "2026-01-02T15:04:05Z", "90m", "7d"} {
 		run(0, "group", "reset", "persistent://a/b/c", "workers", "--to", to)
 	}
 	if _, errs := run(1, "group", "reset", "persistent://a/b/c", "workers", "--to", "yesterday"); !strings.Contains(errs, "--to") {

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"isthmus/adapters/http/api"
@@ -13,7 +15,7 @@ import (
 // topicCommand asks a running gateway about its topics, and changes them.
 type topicCommand struct {
 	List   topicList   `cmd:"" help:"List topics."`
-	Show   topicShow   `cmd:"" help:"Show one topic: partitions, groups, what holds it."`
+	Show   topicShow   `cmd:"" help:"Show one topic: partitions, policy, groups."`
 	Peek   topicPeek   `cmd:"" help:"Look at messages without consuming them."`
 	Create topicCreate `cmd:"" help:"Create a topic."`
 	Grow   topicGrow   `cmd:"" help:"Give a topic more partitions."`
@@ -29,6 +31,14 @@ type topicArg struct {
 
 func (a topicArg) path(more ...string) string {
 	return api.Path(append([]string{"topics", a.Topic}, more...)...)
+}
+
+// Validate refuses a name that would be missing from the path.
+func (a topicArg) Validate() error {
+	if a.Topic == "" {
+		return errors.New("the topic's name is empty")
+	}
+	return nil
 }
 
 type topicList struct{ remote }
@@ -61,6 +71,10 @@ func (c *topicShow) Run(ctx context.Context, s *streams) error {
 	return c.print(s.out, d, func(t *table) {
 		t.heading("TOPIC", "PLACEMENT", "MESSAGES", "BYTES", "DECLARED")
 		t.row(d.Name, d.Placement, d.Messages, bytesOf(d.Bytes), d.Declared)
+		if p := policyOf(d.Policy); p != "" {
+			t.heading("POLICY")
+			t.row(p)
+		}
 		t.heading("PARTITION", "NUMBER", "FIRST", "NEXT", "BYTES")
 		for _, p := range d.Logs {
 			t.row(p.Index, p.Number, p.First, p.Next, bytesOf(p.Bytes))
@@ -69,10 +83,29 @@ func (c *topicShow) Run(ctx context.Context, s *streams) error {
 	})
 }
 
+// policyOf says in a line what bounds the topic; "" where nothing does.
+func policyOf(p api.Policy) string {
+	var said []string
+	say := func(name string, given bool, value any) {
+		if given {
+			said = append(said, fmt.Sprint(name, " ", value))
+		}
+	}
+	say("retention age", p.RetentionSeconds > 0, age(p.RetentionSeconds))
+	say("retention size", p.RetentionBytes > 0, Size(p.RetentionBytes))
+	say("ttl", p.TTLSeconds > 0, age(p.TTLSeconds))
+	say("backlog age", p.BacklogSeconds > 0, age(p.BacklogSeconds))
+	say("backlog size", p.BacklogBytes > 0, Size(p.BacklogBytes))
+	say("when full", p.BacklogSeconds > 0 || p.BacklogBytes > 0, p.WhenFull)
+	say("group expiry", p.GroupExpiry > 0, age(p.GroupExpiry))
+	say("deduplication", p.Deduplication, true)
+	return strings.Join(said, ", ")
+}
+
 type topicPeek struct {
 	remote
 	topicArg
-	Partition int32  `help:"Which partition." default:"0"`
+	Partition int32  `help:"Which partition; one at a time." default:"0"`
 	Offset    *int64 `help:"From this offset; without it from the first one that is retained."`
 	Group     string `help:"From where this group stands."`
 	Count     int    `help:"How many messages." default:"10" short:"n"`

@@ -73,7 +73,7 @@ func (t *Topic) mayGrow(partitions int32, acceptRekey bool) error {
 	}
 	for _, p := range t.parts() {
 		if first, end := p.Bounds(); end > first && !acceptRekey {
-			return fmt.Errorf("keys of its messages would belong to other partitions, which nobody has accepted: %w", core.ErrInvalid)
+			return fmt.Errorf("keys of its messages would belong to other partitions, which has to be accepted (accept-rekey): %w", core.ErrInvalid)
 		}
 	}
 	return nil
