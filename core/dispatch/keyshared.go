@@ -160,7 +160,12 @@ func (k *keyShared) Skip(r core.Range) {
 	}
 }
 
-// Ack counts what of r was handed out, whoever it comes from. What waits between and was only read ahead stays.
+// Ack counts what of r was handed out, whoever it comes from; what waits between and was only read ahead stays. It is settled
+// at the member that has it now: one that lost its connection acknowledges through a new consumer what it got by the old
+// one, and applications acknowledge ids through whichever consumer they have. Refusing that would leave messages, and with
+// them their slots, with a member that will never acknowledge them. A late ack frees nothing beside its own messages: the
+// slot stays where the rest of it is in flight.
+// Spec: Pulsar Consumer.individualAckNormal, getAckOwnerConsumer: "Consumer may ack the msg that not belongs to it"
 func (k *keyShared) Ack(_ ConsumerID, r core.Range) { k.settle(r, false) }
 
 // AckThrough does nothing: who says it does not know what lies below next at other members.
@@ -328,8 +333,7 @@ func (k *keyShared) InFlight() int { return int(k.messages - k.waiting) }
 
 // Want reads on as long as somebody could take more than what is lined up for it, however much waits for others.
 func (k *keyShared) Want() int {
-	ahead := min(k.limits.Ahead*int64(len(k.members)), k.limits.AheadGroup)
-	room := min(ahead-k.waiting, k.limits.Group-k.messages)
+	room := min(k.ahead()-k.waiting, k.limits.Group-k.messages)
 	if room <= 0 {
 		return 0
 	}
@@ -341,6 +345,11 @@ func (k *keyShared) Want() int {
 		}
 	}
 	return int(min(spare, room))
+}
+
+// ahead bounds what waits.
+func (k *keyShared) ahead() int64 {
+	return min(k.limits.Ahead*int64(len(k.members)), k.limits.AheadGroup)
 }
 
 // Ready hands each member its slots as long as it has credit, the lowest offset first.

@@ -210,3 +210,16 @@ func TestI6_WhatIsNotFoundAgainIsNotAcknowledged(t *testing.T) {
 		bed.Stop(t)
 	})
 }
+
+// What people see of a key_shared group: what each member holds, and why it does not go on.
+func TestGroupInfoTellsWhyAKeySharedGroupStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaiters(t, 300)
+		got := int64(len(w.at[w.busy].got))
+		i := w.group.Info()
+		if i.InFlight != got || i.Members[1].InFlight != got || i.Members[0].InFlight != 0 || !strings.Contains(i.Stall, `waits for "idle", which takes no more`) {
+			t.Errorf("%d came: %+v", got, i)
+		}
+		w.bed.Stop(t)
+	})
+}
