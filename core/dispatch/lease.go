@@ -209,6 +209,12 @@ func (l *Leases) Reset(i int32, mark core.Offset, now int64) {
 	l.settle(int(i), now)
 }
 
+// Skipped notes that the mark was moved on over what pullers have not got yet: they are to go on behind it.
+func (l *Leases) Skipped(i int32, mark core.Offset, now int64) {
+	l.parts[i].astray = true
+	l.Mark(i, mark, now)
+}
+
 // Back notes a mark that its puller has moved back by itself.
 func (l *Leases) Back(i int32, mark core.Offset, _ int64) { l.parts[i].mark = mark }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"testing"
 	"unicode/utf16"
 
 	"isthmus/core"
@@ -58,6 +59,31 @@ func (s *sim) line(p *simPart) ConsumerID {
 		}
 	}
 	return ceiling(ring, core.Murmur3_32([]byte(p.Topic))&0x7fffffff)
+}
+
+// S1.22 The ring of an unpartitioned topic has 100 points a name and the published hash: over many topics each of them counts.
+func TestS1_22_RingIsThePublishedOne(t *testing.T) {
+	names := []string{"a", "b", "c", "é", "😀"}
+	for i := range 1500 {
+		p := &simPart{Placement: Placement{Topic: fmt.Sprint("persistent://t/n/x", i)}}
+		st, err := New(core.Failover, p.Placement, core.Cursor{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &sim{}
+		for k, name := range names[:2+i%4] {
+			c := Consumer{ID: ConsumerID(k + 1), Name: name, Account: &Account{}}
+			if err := st.Join(c); err != nil {
+				t.Fatal(err)
+			}
+			s.members = append(s.members, c)
+		}
+		for _, n := range st.Ready().Notices {
+			if want := s.line(p); n.Active != (n.To == want) {
+				t.Fatalf("%s: %+v, want %d", p.Topic, n, want)
+			}
+		}
+	}
 }
 
 // ceiling is who has the first point at or after at, around the end if need be; 0: nobody has any.

@@ -209,6 +209,10 @@ func (g *Group) Skip(partition int32, messages int64) error {
 			}
 		}
 		g.advance(partition, passed(cur, messages, gp.p.committed.Load()))
+		gp.mu.Lock()
+		gp.mu.committed = true // no member's first commit goes back before it
+		gp.mu.Unlock()
+		g.withLeases(func(b *dispatch.Leases, now int64) { b.Skipped(partition, g.Mark(partition), now) })
 		return nil
 	}
 }

@@ -93,7 +93,7 @@ func (w *mixed) observe() error {
 func (p *mixedPart) activated(ev mixedEvent) error {
 	for o := range p.messages {
 		m := &p.messages[o]
-		if h := m.con; h.consumer != ev.c && !m.acked && !h.free(p, mixedHolder{consumer: ev.c, at: ev.at}) {
+		if h := m.con; h.consumer != ev.c && !m.acked && !m.unsure && !h.free(p, mixedHolder{consumer: ev.c, at: ev.at}) {
 			return fmt.Errorf("%s is active, and %s has %d since %v", ev.c.name, h.name(), o, ev.at.Sub(h.at))
 		}
 		m.con = mixedHolder{}
@@ -296,6 +296,18 @@ func (p *mixedPart) reset(next core.Offset) {
 	for _, u := range p.w.pullers {
 		u.got[p.index] = next // it goes on from its old place, and the group sees to it
 	}
+}
+
+// skip: the next n messages that are not acknowledged count as such, and nobody gets them any more.
+func (p *mixedPart) skip(n int) {
+	for o := range p.messages {
+		if m := &p.messages[o]; !m.acked && n > 0 {
+			n--
+			m.ack()
+			m.seen, m.late = true, true
+		}
+	}
+	p.sought = true
 }
 
 // restarted: nobody holds anything for sure. In order nothing is forgotten; a crash may forget, and invents nothing.

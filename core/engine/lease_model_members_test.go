@@ -169,7 +169,7 @@ func (c *mixedConsumer) ackAll() {
 		if i == 1 {
 			synctest.Wait()
 		}
-		late := c.w.g.Lease(h.p.index) != ""
+		late := c.w.g.Lease(h.p.index) != "" || h.message().con.free(h.p, mixedHolder{at: time.Now()})
 		c.Ack(h.p.index, core.Range{From: h.o, To: h.o + 1})
 		h.message().ack()
 		h.message().late = late
@@ -291,8 +291,11 @@ func (u *mixedPuller) pull(p *mixedPart, n int) error {
 	u.takes(p)
 	p.last, p.sought, p.pooled = u, false, false
 	from, until := w.g.From(i, u.name, u.at[i])
+	if sought && from < w.g.Mark(i) {
+		return fmt.Errorf("%s goes on at %d of partition %d, whose mark was moved to %d", u.name, from, i, w.g.Mark(i))
+	}
 	for o := w.g.Mark(i); sought && o < from; o++ {
-		if !p.messages[o].acked {
+		if m := &p.messages[o]; !m.acked && m.pul.puller != u {
 			return fmt.Errorf("%s goes on at %d of partition %d, which was reset to before %d", u.name, from, i, o)
 		}
 	}

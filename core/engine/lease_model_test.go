@@ -22,7 +22,7 @@ var mixedOperations = []string{
 	"rest", "publish", "publish", "publish", "publish", "join", "join", "join split", "leave", "permit", "permit",
 	"ack", "ack", "ack", "ack all", "ack all", "through", "late ack", "nack", "nack all", "nack later",
 	"come", "come", "beat", "go", "pull", "pull", "pull", "pull all", "pull all", "commit", "commit", "commit all", "commit all", "commit beyond",
-	"lock", "unlock", "reset", "restart", "crash", "wait", "wait", "wait long",
+	"lock", "unlock", "reset", "skip", "restart", "crash", "wait", "wait", "wait long",
 }
 
 // Members of several kinds come and go as they like, over whole lives of an engine and in virtual time: they leave with
@@ -133,6 +133,11 @@ func (w *mixed) step(s step) error {
 			return err
 		}
 		p.reset(core.Offset(s.b))
+	case "skip":
+		if err := w.g.Skip(p.index, int64(s.n)); err != nil {
+			return err
+		}
+		p.skip(s.n)
 	case "restart", "crash":
 		return w.restart(s.op == "crash")
 	case "wait":

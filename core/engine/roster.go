@@ -119,7 +119,7 @@ type lease struct {
 
 // Lock gives a partition to a queue-based member for a while, or renews it; false when somebody else has it, or its lease.
 func (g *Group) Lock(partition int32, member string, ttl time.Duration) bool {
-	if !g.mayPull(partition, member) {
+	if !g.Pull(partition, member) { // whoever asks in vain takes no lease
 		return false
 	}
 	now := g.topic.eng.now()
