@@ -44,6 +44,7 @@ func (s *session) sendOne(_ context.Context, h *wire.Header, body []byte) error 
 	if err := wire.ParseSend(h, m); err != nil {
 		return err
 	}
+	s.bury(m, time.Now())
 	t, err := s.targetOf(m)
 	if err != nil {
 		return err

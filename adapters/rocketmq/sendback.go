@@ -1,8 +1,10 @@
 package rocketmq
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	"isthmus/adapters/rocketmq/wire"
 	"isthmus/core"
@@ -75,6 +77,36 @@ func (s *session) sendBack(ctx context.Context, h *wire.Header, _ []byte) error 
 		s.flight.add(-1)
 	}
 	return err
+}
+
+// bury has what a consumer sends to the retry topic itself go to the dead letters instead, when it was tried often enough, or
+// when the consumer has its queues locked: an orderly one tries again without us, and comes here when it gives up.
+//
+// Spec: RocketMQ SendMessageProcessor.handleRetryAndDLQ@5.x
+func (s *session) bury(m *wire.Send, now time.Time) {
+	group, ok := bytes.CutPrefix(m.Topic, []byte(wire.RetryPrefix))
+	if !ok {
+		return
+	}
+	limit := m.MaxReconsume
+	if limit < 0 {
+		limit = maxReconsume
+	}
+	if m.Reconsume <= limit && !s.orderly(string(group), now) {
+		return
+	}
+	m.Topic, m.QueueID = append([]byte(wire.DLQPrefix), group...), 0
+	m.Properties = wire.AppendWithout(nil, m.Properties, wire.PropDelay)
+}
+
+// orderly tells whether the connection has a queue locked for the group.
+func (s *session) orderly(group string, now time.Time) bool {
+	for key, granted := range s.locks {
+		if key.group == group && now.Sub(granted) < s.srv.cfg.LockTime {
+			return true
+		}
+	}
+	return false
 }
 
 // stored reads one message as a consumer of this protocol sees it.

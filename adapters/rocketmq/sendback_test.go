@@ -74,3 +74,38 @@ func TestSendBackOfForeignMessage(t *testing.T) {
 		t.Errorf("%+v %q", dead, dead.Properties)
 	}
 }
+
+// A consumer that puts a message into its retry topic itself, because sending it back failed or because it reads in order and
+// has given up, has a limit too.
+// Spec: RocketMQ SendMessageProcessor.handleRetryAndDLQ
+func TestSentToTheRetryTopicTooOften(t *testing.T) {
+	g := newGateway(t, nil)
+	c := g.dial(t)
+	g.Topic(t, "T", 8)
+	c.heartbeat("g", "T", "*", "")
+	again := func(times int, more ...string) {
+		t.Helper()
+		ext := append(sendExt("%RETRY%g", 0, "DELAY\x011\x02UNIQ_KEY\x01U\x02"), "reconsumeTimes", strconv.Itoa(times))
+		c.call(wire.Success, wire.SendMessage, []byte("x"), append(ext, more...)...)
+	}
+	again(16)
+	again(2, "maxReconsumeTimes", "2")
+	if retries := c.stored("%RETRY%g", 0, 2); retries[0].Reconsume+retries[1].Reconsume != 18 {
+		t.Errorf("%+v", retries)
+	}
+	again(17)
+	again(3, "maxReconsumeTimes", "2")
+	if got := c.lock(wire.LockBatch, "g", `{"brokerName":"x","queueId":0,"topic":"T"}`); got == "" {
+		t.Fatal("no lock")
+	}
+	again(1, "maxReconsumeTimes", "16")
+	c.heartbeat("g", "%DLQ%g", "*", "")
+	for i, m := range c.stored("%DLQ%g", 0, 3) {
+		if string(m.Properties) != "UNIQ_KEY\x01U\x02" || m.Reconsume != []int32{17, 3, 1}[i] {
+			t.Errorf("%+v, properties %q", m, m.Properties)
+		}
+	}
+	if n := g.Topic(t, "%DLQ%g", 0).Partition(0).Parked(); n != 0 {
+		t.Errorf("%d dead letters wait", n)
+	}
+}

@@ -12,6 +12,7 @@ type Send struct {
 	Flag                       int32
 	Properties                 []byte
 	Reconsume                  int32
+	MaxReconsume               int32 // negative: the client did not say
 	Batch                      bool
 }
 
@@ -19,7 +20,7 @@ type Send struct {
 //
 // Spec: RocketMQ SendMessageRequestHeader, SendMessageRequestHeaderV2@5.x
 func ParseSend(h *Header, s *Send) error {
-	*s = Send{QueueID: -1}
+	*s = Send{QueueID: -1, MaxReconsume: -1}
 	var seen uint16
 	for i := range h.Ext {
 		key, v := h.Ext[i].Key, h.Ext[i].Value
@@ -49,6 +50,8 @@ func ParseSend(h *Header, s *Send) error {
 			s.Properties = v
 		case "j", "reconsumeTimes":
 			s.Reconsume, err = parseInt32("reconsumeTimes", v)
+		case "l", "maxReconsumeTimes":
+			s.MaxReconsume, err = parseInt32("maxReconsumeTimes", v)
 		case "m", "batch":
 			s.Batch = string(v) == "true"
 		}
