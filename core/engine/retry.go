@@ -66,6 +66,7 @@ type deadLetters struct {
 	producer *Producer
 	part     *Partition
 	pending  map[uint64]deadLetter // by token; the runner's
+	tokens   map[grave]uint64      // of pending
 	next     uint64
 
 	mu struct { // a leaf
@@ -74,23 +75,35 @@ type deadLetters struct {
 	}
 }
 
+// grave says which entry a dead letter is.
+type grave struct {
+	rp   *runnerPart
+	base core.Offset
+}
+
 type deadLetter struct {
 	rp   *runnerPart
 	to   dispatch.ConsumerID
 	span core.Range
 }
 
-// bury publishes an entry as a dead letter instead of delivering it. Its permits go back.
+// bury publishes an entry as a dead letter instead of delivering it. Its permits go back. One that is on its way already, and was
+// taken from its consumer meanwhile, goes there once.
 func (r *runner) bury(rp *runnerPart, s *seat, a *dispatch.Assignment, e core.Entry) {
 	s.account.Permits += a.Left()
-	d := &r.dead
+	d, at := &r.dead, grave{rp, a.Entry.Base}
+	if token, on := d.tokens[at]; on {
+		d.pending[token] = deadLetter{rp, a.To, a.Span()}
+		return
+	}
 	err := d.open(r)
 	if err == nil {
 		e.Base, e.Flags = 0, e.Flags&^core.FlagSequenced
 		d.next++
-		d.pending[d.next] = deadLetter{rp, a.To, a.Span()}
+		d.pending[d.next], d.tokens[at] = deadLetter{rp, a.To, a.Span()}, d.next
 		if err = d.producer.Publish(d.part, &e, d.next); err != nil {
 			delete(d.pending, d.next)
+			delete(d.tokens, at)
 		}
 	}
 	if err != nil {
@@ -102,7 +115,7 @@ func (r *runner) bury(rp *runnerPart, s *seat, a *dispatch.Assignment, e core.En
 // open finds or creates the topic.
 func (d *deadLetters) open(r *runner) error {
 	if d.producer == nil {
-		d.pending = map[uint64]deadLetter{}
+		d.pending, d.tokens = map[uint64]deadLetter{}, map[grave]uint64{}
 		d.producer = &Producer{eng: r.log.eng, done: func(rs []Receipt) {
 			d.mu.Lock()
 			d.mu.settled = append(d.mu.settled, rs...)
@@ -137,6 +150,7 @@ func (r *runner) settleDeadLetters() {
 	for i := range rs {
 		x := d.pending[rs[i].Token]
 		delete(d.pending, rs[i].Token)
+		delete(d.tokens, grave{x.rp, x.span.From})
 		if rs[i].Err != nil {
 			x.rp.missed = append(x.rp.missed, missed{x.to, x.span.From, time.Now()})
 			continue

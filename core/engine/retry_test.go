@@ -105,3 +105,44 @@ func TestRetriesThatMakeNoSenseAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A message that is on its way to the dead letters goes there once, whoever is given it meanwhile.
+func TestADeadLetterIsStoredOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bed := enginetest.New(t, nil)
+		topic := bed.Topic(t, "event", 0)
+		g := begin(t, topic, "g", engine.Latest)
+		dead, _ := core.ParseTopicName("morgue", "public", "default")
+		if err := g.SetRetry(engine.Retry{MaxAttempts: 1, DeadLetter: dead}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bed.Engine.DeclareTopic(dead, engine.TopicSpec{}); err != nil {
+			t.Fatal(err)
+		}
+		morgue := bed.Topic(t, "morgue", 0)
+		slow := make(chan struct{})
+		bed.Journals.OnAppend(func(name string, _ []byte) error {
+			if name != "small-0" {
+				<-slow
+			}
+			return nil
+		})
+		c, in := join(t, g, "c", core.Shared, 9)
+		newPublisher(bed.Engine).publish(t, topic.Partition(0), "k", "x")
+		arrives(t, in)
+		c.Nack(0, 0)
+		synctest.Wait()
+		c.NackAll()
+		synctest.Wait()
+		join(t, g, "d", core.Shared, 9)
+		c.Leave() // what it has goes to the other one
+		synctest.Wait()
+		close(slow)
+		time.Sleep(time.Second) // of virtual time
+		synctest.Wait()
+		if _, end := morgue.Partition(0).Bounds(); end != 1 || g.Mark(0) != 1 {
+			t.Errorf("%d dead letters of one message, the group stands at %d", end, g.Mark(0))
+		}
+		bed.Stop(t)
+	})
+}
