@@ -216,6 +216,12 @@ func (x *examination) tail(l *logState) {
 	}
 }
 
+// forgotten is what a journal no longer tells of a view that is made again: thinning keeps bodies, and no note of their release.
+var forgotten = map[string]string{
+	"parked": "; where it was thinned, delayed messages that were released may be released again",
+	"dedup":  "; messages that are no longer in it are not known as sent",
+}
+
 // checkpoints holds the files of views against what metadata says of them.
 func (x *examination) checkpoints() error {
 	for _, key := range slices.Sorted(maps.Keys(x.cat.checkpoints)) {
@@ -230,7 +236,7 @@ func (x *examination) checkpoints() error {
 				continue
 			}
 			x.broken = append(x.broken, key)
-			x.out.add(Problem{Kind: "checkpoint", File: path, Journal: name, What: "broken or missing: " + kind + " is made again from the journal"})
+			x.out.add(Problem{Kind: "checkpoint", File: path, Journal: name, What: "broken or missing: " + kind + " is made again from the journal" + forgotten[kind]})
 			break
 		}
 	}
