@@ -72,17 +72,19 @@ func (g *Group) Info() GroupInfo {
 		_ = r.ask(func() error { r.look(looks, members); return nil }) // one that has ended has nothing to say
 	}
 	now := g.topic.eng.now()
+	pullers := g.pullers()
 	for _, gp := range g.parts() {
 		p := gp.info(ctx, looks[gp.p.index], now)
 		if p.Holder != "" {
 			holds(members, order, p)
 		}
+		p.pulledBy(pullers)
 		info.add(p)
 	}
 	for _, c := range order {
 		info.Members = append(info.Members, *members[c.id])
 	}
-	info.Members = append(info.Members, g.pullers()...)
+	info.Members = append(info.Members, pullers...)
 	return info
 }
 
@@ -131,7 +133,7 @@ func (gp *groupPart) info(ctx context.Context, l partLook, now time.Time) GroupP
 		gp.mu.Lock()
 		cur = gp.mu.cursor.Clone()
 		gp.mu.Unlock()
-		l.Stall = "no consumer"
+		l.Stall = noConsumer
 	}
 	first, end := gp.p.Bounds()
 	i := GroupPartInfo{
@@ -148,6 +150,26 @@ func (gp *groupPart) info(ctx context.Context, l partLook, now time.Time) GroupP
 		}
 	}
 	return i
+}
+
+// noConsumer is what states say, too (core/dispatch), of a partition that nobody is sent messages of.
+const noConsumer = "no consumer"
+
+// pulledBy corrects what is said of a partition that queue-based members take from: they are no consumers of the engine's, and
+// when they go on is theirs to say.
+func (p *GroupPartInfo) pulledBy(members []MemberInfo) {
+	alone := p.Stall == noConsumer
+	if alone && len(members) > 0 {
+		p.Stall = "no member has locked or pulled it"
+	}
+	for _, m := range members {
+		if slices.Contains(m.Holds, p.Index) {
+			p.Holder = cmp.Or(p.Holder, m.Name)
+			if alone {
+				p.Stall = ""
+			}
+		}
+	}
 }
 
 // add counts a partition in. The group stalls as its first stalling partition does.

@@ -51,6 +51,36 @@ func TestGroupInfoTellsHowAGroupStands(t *testing.T) {
 	})
 }
 
+// Queue-based members take by themselves: a partition that one has locked has no "no consumer".
+func TestGroupInfoKnowsQueueBasedMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bed := enginetest.New(t, nil)
+		defer bed.Stop(t)
+		topic := bed.Topic(t, "event", 2)
+		g := begin(t, topic, "g", engine.Latest)
+		p := newPublisher(bed.Engine)
+		p.publish(t, topic.Partition(0), "k", "x")
+		p.publish(t, topic.Partition(1), "k", "x")
+		g.Heartbeat("m")
+		if !g.Lock(1, "m", time.Minute) {
+			t.Fatal("not locked")
+		}
+		i := g.Info()
+		if i.Parts[0].Stall != "no member has locked or pulled it" || i.Parts[0].Holder != "" {
+			t.Errorf("what nobody has taken: %+v", i.Parts[0])
+		}
+		if i.Parts[1].Stall != "" || i.Parts[1].Holder != "m" {
+			t.Errorf("what a member has locked: %+v", i.Parts[1])
+		}
+		if !g.Pull(0, "m") {
+			t.Fatal("not pulled")
+		}
+		if i = g.Info(); i.Stall != "" || i.Parts[0].Holder != "m" {
+			t.Errorf("what a member pulls: %+v", i)
+		}
+	})
+}
+
 // Who holds which partition, in a failover group.
 func TestGroupInfoTellsWhoHoldsWhat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
