@@ -46,9 +46,10 @@ bench: ## the engine's figures against a null baseline in the same run, at a siz
 bench-large: ## the same with 10 million messages and 10 GB of backlog: needs 15 GB in TMPDIR
 	$(BENCH) -bench . -benchtime 1x ./core/engine -large
 
-model: ## the random models of delivery and of groups with members of several kinds, two million steps
+model: ## the random models of delivery, of groups with members of several kinds and of whole logs, millions of steps
 	go test ./core/dispatch -run Model -timeout 30m -args -rapid.checks=20000
 	go test ./core/engine -run TestS2_28_MembersComeAndGo -timeout 30m -args -rapid.checks=10000
+	go test ./core/engine -run ModelOfTheLog -timeout 60m -args -rapid.checks=20000
 
 fmt:
 	gofmt -w $$(git ls-files '*.go')

@@ -154,6 +154,9 @@ func (p *logPart) mayGo(t *logTopic, x *logSent) error {
 
 // parkedInTime tells what is due, or was wantedIn, and did not come.
 func (w *logWorld) parkedInTime() error {
+	if w.disk.full.Load() || time.Since(w.disk.since) < diskSlow {
+		return nil // it has to wait for room
+	}
 	for _, x := range w.sent {
 		late := time.Since(w.up) > parkedSlow && (x.half || time.Since(time.UnixMilli(x.due)) > parkedSlow)
 		if x.due == 0 || x.base >= 0 || x.told != heardOf || !late {
@@ -297,7 +300,11 @@ func (g *logGroup) delivered(w *logWorld, got logGot) error {
 	if place.held[x.base] != nil {
 		return errors.New("the consumer has it, and it comes again")
 	}
-	if ttl := g.topic.spec.Policy.TTL; ttl > 0 && got.at.Sub(time.UnixMilli(x.commit)) > ttl+time.Millisecond {
+	ttl, late := g.topic.spec.Policy.TTL, time.Millisecond
+	if got.d.Attempt > 0 {
+		late = time.Second // what a consumer had already may come back to it until the next sweep
+	}
+	if ttl > 0 && got.at.Sub(time.UnixMilli(x.commit)) > ttl+late {
 		return fmt.Errorf("delivered when it was %v old", got.at.Sub(time.UnixMilli(x.commit)))
 	}
 	place.held[x.base] = x
@@ -315,6 +322,7 @@ func (g *logGroup) judge(w *logWorld, place *logPlace, x *logSent) error {
 		return nil
 	case x.end() > place.mark && (place.held[x.base] != nil || x.gone):
 		return nil
+	case x.gone: // a reset went back to where nothing is left
 	case !g.lostTo(place, x):
 		return fmt.Errorf("publish %d, %v old, is lost for the group, whose mark is %d", x.token, x.age(), place.mark)
 	}

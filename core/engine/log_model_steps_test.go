@@ -89,6 +89,7 @@ var modelPolicies = []engine.Policy{
 	{Backlog: engine.Backlog{Size: 6 << 10, WhenFull: engine.DropOldest}},
 	{Backlog: engine.Backlog{Age: 10 * time.Second, WhenFull: engine.DropOldest}},
 	{Backlog: engine.Backlog{Age: 10 * time.Second}},
+	{Backlog: engine.Backlog{Size: 6 << 10, WhenFull: engine.Block}},
 }
 
 func (w *logWorld) create(s step) error {
@@ -97,7 +98,8 @@ func (w *logWorld) create(s step) error {
 	}
 	t := &logTopic{
 		name: core.TopicName{Tenant: "public", Namespace: "default", Name: string(rune('a' + s.a%2))},
-		spec: engine.TopicSpec{Partitions: []int32{0, 2, 3}[s.n%3], Policy: modelPolicies[s.b%len(modelPolicies)], Deduplicate: s.n > 3},
+		spec: engine.TopicSpec{Partitions: []int32{0, 2, 3}[s.n%3], Policy: modelPolicies[s.b%len(modelPolicies)],
+			Deduplicate: s.n > 3, ByKey: s.n%2 == 0},
 	}
 	t.spec.Groups = []string{core.Shared.String(), core.Exclusive.String()}
 	t.groups = []*logGroup{{mode: core.Shared, topic: t}, {mode: core.Exclusive, topic: t}}
@@ -253,7 +255,7 @@ func (w *logWorld) resendLost(t *logTopic) error {
 	return nil
 }
 
-// publish sends an entry. A full backlog may refuse it, and only that.
+// publish sends an entry.
 func (w *logWorld) publish(t *logTopic, x *logSent) error {
 	e := message("k", x.body())
 	e.Count, e.SeqLow, e.SeqHigh = x.count, int64(x.token), int64(x.token)
@@ -272,19 +274,10 @@ func (w *logWorld) publish(t *logTopic, x *logSent) error {
 	default:
 		err = w.pub.Publish(p, e, x.token)
 	}
-	switch {
-	case errors.Is(err, core.ErrBacklogFull):
-		if x.told != heardOf {
-			delete(w.sent, x.token) // a later one may be accepted, so it never comes again
-		}
-		return t.mayRefuse(w)
-	case errors.Is(err, core.ErrUnavailable):
-		x.told = max(x.told, errorsTold)
-		return nil // the journal has failed
-	case err != nil:
-		return fmt.Errorf("publish %d: %w", x.token, err)
+	if err != nil {
+		return w.refused(t, x, err)
 	}
-	return t.mayAccept(w)
+	return errors.Join(w.disk.mayAccept(w.up), t.mayAccept(w))
 }
 
 // step is something that a group's consumer, or an operator, does.
@@ -408,7 +401,7 @@ func (t *logTopic) mayRefuse(w *logWorld) error {
 	b := t.spec.Policy.Backlog
 	switch {
 	case time.Since(w.moved) < 2*time.Second: // a tick may lie before
-	case b.WhenFull != engine.Reject || b == (engine.Backlog{}):
+	case b.WhenFull == engine.DropOldest || b == (engine.Backlog{}):
 		return errors.New("a publish is refused, and the backlog is not bounded so")
 	case b.Size > 0 && t.weight()+t.vague() < int(b.Size):
 		return fmt.Errorf("a publish is refused with a backlog of %d bytes", t.weight())
@@ -423,7 +416,7 @@ func (t *logTopic) mayAccept(w *logWorld) error {
 	if time.Since(w.moved) < 2*time.Second {
 		return nil
 	}
-	if b.WhenFull == engine.Reject && b.Size > 0 && t.weight() > int(b.Size)+t.vague() {
+	if b.WhenFull != engine.DropOldest && b.Size > 0 && t.weight() > int(b.Size)+t.vague() {
 		return fmt.Errorf("a publish is accepted with a backlog of %d bytes", t.weight())
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 var logOperations = []string{
 	"rest", "create", "create", "send", "send", "send", "send", "resend", "delay", "delay", "half", "decide", "cancel",
 	"ack", "ack", "drink", "drink", "through", "nack", "reset", "skip", "rejoin", "pass", "pass", "pass",
-	"grow", "empty", "delete", "restart", "crash", "late", "fail",
+	"grow", "empty", "delete", "restart", "crash", "late", "fail", "disk",
 }
 
 // I1, I2, I6, I7 and the promises of retention, backlogs, TTL, de-duplication, delays and transactions, all together, over
@@ -70,15 +70,24 @@ type logWorld struct {
 	down   time.Time // when it crashed last
 	moved  time.Time // when a group's place changed last
 	crash  bool      // what groups had acknowledged a moment before may come again
+	disk   modelDisk
+	asked  int // times
 }
 
 func newLogWorld(t *testing.T, slots int) *logWorld {
 	w := &logWorld{t: t, sent: map[uint64]*logSent{}}
 	w.bed = enginetest.New(t, func(c *engine.Config) {
 		c.Slots, c.TrimFloor, c.MarkBytes, c.ViewBytes, c.TailBytes = slots, modelFloor, modelMarks, 2<<10, 2<<10
+		c.Storage = w.disk.storage()
 	})
-	w.pub, w.up = newPublisher(w.bed.Engine), time.Now()
+	w.connect()
 	return w
+}
+
+// connect makes a new producer. Where it is made to wait for room it does so for a moment.
+func (w *logWorld) connect() {
+	w.pub, w.up = newPublisher(w.bed.Engine), time.Now()
+	w.pub.Wait(40 * time.Millisecond)
 }
 
 func (w *logWorld) play(s step) error {
@@ -102,8 +111,14 @@ func (w *logWorld) settle() error {
 		if err := t.check(w); err != nil {
 			return fmt.Errorf("topic %s: %w", t.name, err)
 		}
+		if err := t.ask(w); err != nil {
+			return fmt.Errorf("topic %s: %w", t.name, err)
+		}
 	}
 	w.crash = false
+	if err := w.bed.Engine.CheckViews(); err != nil {
+		return err
+	}
 	return w.parkedInTime()
 }
 
@@ -113,6 +128,9 @@ func (w *logWorld) step(s step) error {
 	}
 	switch s.op {
 	case "rest":
+		return nil
+	case "disk":
+		w.disk.turn()
 		return nil
 	case "pass":
 		time.Sleep([]time.Duration{100, 700, 1600, 6000, 13000, 61000}[s.a%6] * time.Millisecond)
@@ -174,7 +192,8 @@ func (w *logWorld) die(s step) error {
 func (w *logWorld) start(s step) error {
 	time.Sleep(time.Duration(s.b) * 400 * time.Millisecond)
 	w.bed.Start(w.t)
-	w.pub, w.up, w.moved = newPublisher(w.bed.Engine), time.Now(), time.Now()
+	w.connect()
+	w.moved = time.Now()
 	if err := w.bed.Engine.Health(); err != nil {
 		return fmt.Errorf("after the start: %w", err)
 	}
@@ -188,7 +207,7 @@ func (w *logWorld) start(s step) error {
 	}
 	time.Sleep(5 * time.Millisecond)
 	synctest.Wait()
-	if err := w.bed.Engine.CheckViews(); err != nil {
+	if err := w.bed.Engine.CheckViews(); err != nil { // before anything is sent
 		return err
 	}
 	for _, t := range w.topics {
