@@ -1,5 +1,5 @@
 # make run and make test are all that a fresh machine with Go needs; the rest is for those who change things.
-.PHONY: model run build test e2e crash kill bench bench-large lint fmt fuzz tools
+.PHONY: appendix-b model run build test e2e crash kill bench bench-large lint fmt fuzz tools
 
 TEST  := go test -race -shuffle=on
 # The public clients race with themselves: where they run in the test process the detector is off. The gateway's own races
@@ -32,6 +32,9 @@ crash: ## the power fails 2000 times at random operations; a failure prints the 
 
 kill: tools ## SIGKILL to the real binary, 50 times, under real clients
 	$(REAL) -count=1 -run KillLoop ./e2e -kills 50
+
+appendix-b: tools ## groups whose members speak several protocols: ten minutes of joins, leaves and kills, and what measures time
+	$(REAL) -count=1 -v -run 'TestB_' ./e2e -thorough -mix 10m
 
 lint: ## go vet, then the linters of .golangci.yml at the version that tools/go.mod pins
 	go vet ./...

@@ -6,7 +6,8 @@
 // docs/crossings.md), badinput_test (strangers at each port), foreign_test (Java, Python, mosquitto).
 // member_test starts members of a group in processes of their own (this test binary again, or Java), so that they can be
 // killed; crew_test judges what they did by their own clocks.
-// gateway starts and measures the process, clients wraps the client libraries, cmd/fleetbench measures.
+// gateway starts and measures the process, clients wraps the client libraries, cmd/fleetbench measures,
+// and so does cmd/twelve (S1.48).
 //
 // Non-obvious:
 //   - TestMain builds the binary once into e2e/.work; ISTHMUS_BIN uses one that is there, ISTHMUS_RACE=1 builds with -race.

@@ -78,7 +78,7 @@ func (m *member) joined() {
 	case <-m.ready:
 	case <-m.ended:
 		m.b.Fatalf("member %s ended before it was ready: %v\n%s", m.name, m.err, m.errs.String())
-	case <-time.After(40 * time.Second):
+	case <-time.After(90 * time.Second): // some of them are Java
 		m.b.Fatalf("member %s is not ready", m.name)
 	}
 }

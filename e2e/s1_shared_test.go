@@ -95,7 +95,7 @@ func TestS1_34_CumulativeAckOnSharedAcknowledgesNothing(t *testing.T) {
 }
 
 // The words that a reader of the documents must find.
-func TestS1_31_S1_35_DocumentsSayWhichTypeAndThatSharedHasNoOrder(t *testing.T) {
+func TestS1_31_S1_35_S1_48_DocumentsSayWhichTypeAndThatSharedHasNoOrder(t *testing.T) {
 	var all strings.Builder
 	files, _ := filepath.Glob("../docs/*.md")
 	for _, f := range append(files, "../README.md") {
@@ -105,7 +105,7 @@ func TestS1_31_S1_35_DocumentsSayWhichTypeAndThatSharedHasNoOrder(t *testing.T) 
 		}
 		all.Write(text)
 	}
-	for _, want := range []string{"ConsumerType.Failover", "acknowledge_cumulative", "no order"} {
+	for _, want := range []string{"ConsumerType.Failover", "acknowledge_cumulative", "no order", "it stands by"} {
 		if !strings.Contains(all.String(), want) {
 			t.Errorf("neither README nor docs say %q", want)
 		}
