@@ -75,6 +75,9 @@ func (g *Group) Info() GroupInfo {
 	pullers := g.pullers()
 	for _, gp := range g.parts() {
 		p := gp.info(ctx, looks[gp.p.index], now)
+		if !looks[gp.p.index].known && g.Lease(gp.p.index) != "" {
+			p.Stall = "" // a queue-based member pulls here
+		}
 		if p.Holder != "" {
 			holds(members, order, p)
 		}

@@ -86,3 +86,19 @@ func TestLeasesKnowMembersThatComeTogether(t *testing.T) {
 		calls.Store(-1 << 20)
 	}
 }
+
+// A group whose queue-based member pulls does not stall for want of a consumer.
+func TestGroupInfoKnowsThatAMemberPulls(t *testing.T) {
+	bed := enginetest.New(t, nil)
+	topic := bed.Topic(t, "event", 1)
+	g := begin(t, topic, "g", engine.Latest)
+	newPublisher(bed.Engine).publish(t, topic.Partition(0), "k", "x")
+	if i := g.Info(); i.Stall != "no consumer" {
+		t.Errorf("nobody is there, and the group stalls because %q", i.Stall)
+	}
+	g.Heartbeat("client-a")
+	g.Pull(0, "client-a")
+	if i := g.Info(); i.Stall != "" || i.Backlog != 1 {
+		t.Errorf("a member pulls, and the group stalls because %q; backlog %d", i.Stall, i.Backlog)
+	}
+}
