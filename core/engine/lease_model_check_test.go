@@ -25,6 +25,7 @@ type mixedPart struct {
 	active   *mixedConsumer
 	last     *mixedPuller // who pulled last
 	sought   bool         // it was reset since
+	skipped  bool         // or, the last time, moved on
 	resetAt  time.Time
 	pooled   bool      // consumers came since the last pull
 	stalled  time.Time // since when something lies that somebody could take; zero: nothing does
@@ -292,7 +293,7 @@ func (p *mixedPart) reset(next core.Offset) {
 			m.seen = true
 		}
 	}
-	p.mark, p.stalled, p.sought, p.resetAt = next, time.Time{}, true, time.Now()
+	p.mark, p.stalled, p.sought, p.skipped, p.resetAt = next, time.Time{}, true, false, time.Now()
 	for _, u := range p.w.pullers {
 		u.got[p.index] = next // it goes on from its old place, and the group sees to it
 	}
@@ -307,7 +308,7 @@ func (p *mixedPart) skip(n int) {
 			m.seen, m.late = true, true
 		}
 	}
-	p.sought = true
+	p.sought, p.skipped = true, true
 }
 
 // restarted: nobody holds anything for sure. In order nothing is forgotten; a crash may forget, and invents nothing.

@@ -294,7 +294,7 @@ func (u *mixedPuller) pull(p *mixedPart, n int) error {
 	if sought && from < w.g.Mark(i) {
 		return fmt.Errorf("%s goes on at %d of partition %d, whose mark was moved to %d", u.name, from, i, w.g.Mark(i))
 	}
-	for o := w.g.Mark(i); sought && o < from; o++ {
+	for o := w.g.Mark(i); sought && !p.skipped && o < from; o++ {
 		if m := &p.messages[o]; !m.acked && m.pul.puller != u {
 			return fmt.Errorf("%s goes on at %d of partition %d, which was reset to before %d", u.name, from, i, o)
 		}
