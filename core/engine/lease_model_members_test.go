@@ -206,6 +206,11 @@ func (u *mixedPuller) beat() error {
 	if changed := u.w.g.Heartbeat(u.name); changed == listed {
 		return fmt.Errorf("%s comes, a member already: %v, a change: %v", u.name, listed, changed)
 	}
+	for _, p := range u.w.parts {
+		if !listed { // targets change, and with them who has to wait for whom
+			p.stalled = time.Time{}
+		}
+	}
 	u.gone, u.until = false, time.Time{}
 	return nil
 }
@@ -225,6 +230,7 @@ func (u *mixedPuller) step(p *mixedPart, s step) error {
 		}
 		for _, p := range w.parts {
 			p.giveUp(u)
+			p.stalled = time.Time{}
 		}
 	case "pull":
 		return u.pull(p, s.n)
