@@ -1,6 +1,10 @@
 package dispatch
 
-import "fmt"
+import (
+	"fmt"
+
+	"isthmus/core"
+)
 
 // Look tells how the state of a key_shared group stands.
 func (k *keyShared) Look() Look {
@@ -53,4 +57,25 @@ func (k *keyShared) reason(n *node) string {
 		return fmt.Sprintf("offset %d waits for %q, which holds %d messages unacknowledged: the limit of a consumer", n.Base, s.owner.Name, s.owner.pending)
 	}
 	return ""
+}
+
+// Slots tells which slots each member owns, in order. It asks for every one of them, so it is for people.
+func (k *keyShared) Slots() map[ConsumerID][]SlotRange {
+	own := map[ConsumerID][]SlotRange{}
+	last := ConsumerID(0)
+	for slot := uint32(1); slot < core.KeySlots; slot++ {
+		m := k.split.owner(slot)
+		if m == nil {
+			last = 0
+			continue
+		}
+		rs := own[m.ID]
+		if m.ID == last {
+			rs[len(rs)-1].To = slot
+		} else {
+			own[m.ID] = append(rs, SlotRange{slot, slot})
+		}
+		last = m.ID
+	}
+	return own
 }

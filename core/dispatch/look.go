@@ -15,6 +15,11 @@ type Look struct {
 // Looker is a State that can be looked at.
 type Looker interface{ Look() Look }
 
+// Slotter is a State whose members own key slots.
+type Slotter interface {
+	Slots() map[ConsumerID][]SlotRange
+}
+
 // Look tells how the state of an ordered group stands.
 func (s *single) Look() Look {
 	l := Look{InFlight: int64(s.InFlight()), Holds: map[ConsumerID]int64{}}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"isthmus/core"
@@ -126,6 +127,34 @@ func (r *runner) look(looks map[int32]partLook, members map[dispatch.ConsumerID]
 			m.Permits += s.account.Permits
 		}
 	}
+	if s, ok := r.parts[0].state.(dispatch.Slotter); ok { // all partitions share them out alike
+		for id, own := range s.Slots() {
+			if m := members[id]; m != nil {
+				m.Slots = slotsOf(own)
+			}
+		}
+	}
+}
+
+// slotsOf writes ranges of key slots for people: the first of many, and how many slots they are.
+func slotsOf(own []dispatch.SlotRange) string {
+	const shown = 3
+	var b strings.Builder
+	total := uint32(0)
+	for i, r := range own {
+		if total += r.To - r.From + 1; i >= shown {
+			continue
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%d-%d", r.From, r.To)
+	}
+	if len(own) > shown {
+		b.WriteString(",…")
+	}
+	fmt.Fprintf(&b, " (%d of %d)", total, core.KeySlots-1)
+	return b.String()
 }
 
 func ref[T any](v T) *T { return &v }

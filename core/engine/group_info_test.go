@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -156,6 +157,36 @@ func BenchmarkTenThousandGroups(b *testing.B) {
 		for b.Loop() {
 			if len(topic.Groups()) != 10_000 {
 				b.Fatal("some are missing")
+			}
+		}
+	})
+}
+
+// Members of a key_shared group tell which slots are theirs: the ranges when they are few, and how many in any case.
+func TestGroupInfoTellsKeySlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bed := enginetest.New(t, nil)
+		defer bed.Stop(t)
+		for split, want := range map[engine.Split][]string{
+			engine.SplitHalves: {"1-32768 (32768 of 65535)", "32769-65535 (32767 of 65535)"},
+			engine.SplitRing:   {",… (", ",… ("},
+		} {
+			g := begin(t, bed.Topic(t, "event", 0), fmt.Sprint("g", split), engine.Latest)
+			for _, name := range []string{"a", "b"} {
+				m := engine.Member{Protocol: "pulsar", Name: name, Mode: core.KeyShared, Keys: engine.Keys{Split: split}, Sink: newInbox()}
+				if _, err := g.Join(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var got []string
+			for _, m := range g.Info().Members {
+				got = append(got, m.Slots)
+			}
+			slices.Sort(got)
+			for i := range want {
+				if !strings.Contains(got[i], want[i]) {
+					t.Errorf("split %v: the slots are %q", split, got)
+				}
 			}
 		}
 	})

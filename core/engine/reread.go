@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,15 +15,34 @@ import (
 // retryEvery is how soon a partition that cannot be read is tried again, and a dead letter that could not be stored.
 const retryEvery = time.Second
 
-// again reads an entry that was read in an earlier turn. The error wraps ErrOffsetOutOfRange when it is not there any more.
+// again finds an entry that was read in an earlier turn: kept, or else it is read again. The error wraps ErrOffsetOutOfRange
+// when it is too old by now, or not there any more.
 func (r *runner) again(ctx context.Context, rp *runnerPart, a *dispatch.Assignment) (core.Entry, error) {
+	e, ok := rp.ahead.take(a.Entry.Base, a.Entry.Count)
+	if !ok {
+		var err error
+		if e, err = r.reread(ctx, rp, a); err != nil {
+			return e, err
+		}
+	}
+	if r.over(&e, r.group.dead(r.now)) {
+		return e, core.ErrOffsetOutOfRange
+	}
+	return e, nil
+}
+
+func (r *runner) reread(ctx context.Context, rp *runnerPart, a *dispatch.Assignment) (core.Entry, error) {
 	span := a.Span()
 	es, err := rp.gp.p.Read(ctx, span.From, 1, 1)
+	if err == nil && (len(es) == 0 || es[0].Base >= span.To) { // taken out of the middle: what follows is another entry
+		err = core.ErrOffsetOutOfRange
+	}
+	if errors.Is(err, core.ErrOffsetOutOfRange) {
+		r.log.eng.cfg.Log.Error("entry is gone", "topic", rp.gp.p.topic.name.String(), "partition", rp.gp.p.index,
+			"group", r.group.name, "offset", span.From)
+	}
 	if err != nil {
 		return core.Entry{}, err
-	}
-	if len(es) == 0 || es[0].Base >= span.To { // taken out of the middle: what follows is another entry
-		return core.Entry{}, core.ErrOffsetOutOfRange
 	}
 	e, ok := r.piece(rp, es[0], span)
 	if !ok {

@@ -11,6 +11,7 @@ import (
 
 	"isthmus/core"
 	"isthmus/core/engine"
+	"isthmus/core/engine/enginetest"
 )
 
 // What cannot be read for a while is delivered afterwards, in its order and as if nothing had been: nothing behind it comes
@@ -114,3 +115,27 @@ func publishBatches(t *testing.T, e *engine.Engine, part *engine.Partition, entr
 }
 
 func ref[T any](v T) *T { return &v }
+
+// What is past its TTL is not delivered, though it was read before: here it waits for redelivery.
+func TestTTLHoldsForRedelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bed := enginetest.New(t, func(c *engine.Config) { c.SaveEvery = time.Hour }) // no policy runs
+		topic := declare(t, bed, "event", engine.TopicSpec{Policy: engine.Policy{TTL: 10 * time.Second}})
+		g := begin(t, topic, "g", engine.Earliest)
+		newPublisher(bed.Engine).publish(t, topic.Partition(0), "k", "old")
+		c, in := join(t, g, "c", core.Shared, 1)
+		receive(t, in.got, "delivery")
+		time.Sleep(11 * time.Second)
+		c.Nack(0, 0)
+		c.Permit(1)
+		synctest.Wait()
+		if len(in.got) > 0 {
+			t.Error("delivered again, past its TTL")
+		}
+		newPublisher(bed.Engine).publish(t, topic.Partition(0), "k", "new")
+		if d := receive(t, in.got, "delivery of the next, for the same permit"); body(t, bed.Engine, d) != "new" {
+			t.Errorf("%s comes", body(t, bed.Engine, d))
+		}
+		bed.Stop(t)
+	})
+}

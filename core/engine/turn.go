@@ -121,7 +121,7 @@ func (r *runner) serve(ctx context.Context, rp *runnerPart) (more bool) {
 }
 
 // assign puts an entry into its consumer's hands; false: it cannot be read. Mostly it was read this very turn or
-// kept; what was not is read again. One that was trimmed or thinned away meanwhile counts as acknowledged.
+// kept; what was not is read again. One that is too old by now, or was trimmed or thinned away meanwhile, counts as acknowledged.
 func (r *runner) assign(ctx context.Context, rp *runnerPart, a *dispatch.Assignment) bool {
 	s := r.seat(a.To)
 	if s == nil {
@@ -130,13 +130,9 @@ func (r *runner) assign(ctx context.Context, rp *runnerPart, a *dispatch.Assignm
 	var e *core.Entry
 	if i, ok := search(rp.fresh, a.Entry.Base); ok {
 		e = &rp.fresh[i]
-	} else if kept, ok := rp.ahead.take(a.Entry.Base, a.Entry.Count); ok {
-		e = &kept
 	} else {
-		again, err := r.again(ctx, rp, a)
+		old, err := r.again(ctx, rp, a)
 		if errors.Is(err, core.ErrOffsetOutOfRange) {
-			r.log.eng.cfg.Log.Error("entry is gone", "topic", rp.gp.p.topic.name.String(), "partition", rp.gp.p.index,
-				"group", r.group.name, "offset", a.Entry.Base)
 			rp.lost = append(rp.lost, a.Span())
 			s.account.Permits += a.Left()
 			return true
@@ -144,7 +140,7 @@ func (r *runner) assign(ctx context.Context, rp *runnerPart, a *dispatch.Assignm
 			r.fail(ctx, rp, a.Entry.Base, err)
 			return false
 		}
-		e = &again
+		e = &old
 	}
 	if r.most > 0 && a.Attempt >= r.most {
 		r.bury(rp, s, a, *e)
@@ -193,7 +189,7 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 		if at := rp.state.Next(); e.Base > at { // offsets that were given and lost
 			rp.state.Skip(core.Range{From: at, To: e.Base})
 		}
-		gone := e.Expiry != 0 && e.Expiry <= r.now || e.Commit <= dead
+		gone := r.over(e, dead)
 		if gone || r.filter != nil && !r.filter(e) {
 			span := core.Range{From: max(e.Base, next), To: e.End()}
 			rp.state.Skip(span)
@@ -213,4 +209,9 @@ func (r *runner) feed(ctx context.Context, rp *runnerPart, want int) bool {
 		rp.fresh, rp.pieces = rp.pieces, es[:0]
 	}
 	return len(es) > 0
+}
+
+// over tells whether an entry is too old to be delivered. dead is the group's.
+func (r *runner) over(e *core.Entry, dead int64) bool {
+	return e.Expiry != 0 && e.Expiry <= r.now || e.Commit <= dead
 }
