@@ -38,6 +38,9 @@ func expel(ms []*engine.Consumer, between func() error) error {
 	return err
 }
 
+// Dismiss implements engine.Dismisser.
+func (c *consumer) Dismiss() { c.dismiss() }
+
 // dismiss tells a consumer's client that it is closed, once.
 // Spec: Pulsar CommandCloseConsumer from the server: request id 2^64-1, not answered; the client subscribes again
 func (c *consumer) dismiss() {

@@ -154,6 +154,32 @@ func TestSeekOfASubscription(t *testing.T) {
 	}
 }
 
+// A group that an operator moves comes from its new place to consumers that are connected, and what they acknowledge of
+// before counts for nothing.
+func TestResetOfASubscriptionByOthers(t *testing.T) {
+	b := newBed(t, setup{})
+	c := b.client(t)
+	for _, kind := range []stock.SubscriptionType{stock.Exclusive, stock.Failover, stock.Shared, stock.KeyShared} {
+		topic := fmt.Sprint("reset-", kind)
+		p := producerOf(t, c, stock.ProducerOptions{Topic: topic, DisableBatching: true})
+		k := consumerOf(t, c, stock.ConsumerOptions{Topic: topic, Type: kind, AckWithResponse: true})
+		send(t, p, numbered("m", 0, 6)...)
+		ms := expect(t, k, numbered("m", 0, 6)...)
+		if err := k.Ack(ms[0]); err != nil {
+			t.Fatal(err)
+		}
+		g, err := b.group(t, topic, "sub")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.ResetAll(func() error { return g.Reset(0, 0) }); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, k, numbered("m", 0, 6)...)
+		k.Close()
+	}
+}
+
 // Rule 12: consumer_mark_delete_position is always there, below the next entry, and the last id when nothing is left.
 func TestRule12_LastMessageID(t *testing.T) {
 	b := newBed(t, setup{})

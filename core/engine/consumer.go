@@ -188,6 +188,28 @@ func (c *Consumer) Leave() {
 	g.forgetReader()
 }
 
+// Dismisser is a Sink whose client learns of a new place by being closed: it joins again, and lets go of what it was sent.
+// Spec: Pulsar PersistentSubscription.resetCursor disconnects the consumers first
+type Dismisser interface{ Dismiss() }
+
+// ResetAll moves the group in several partitions at once, as somebody wants who is none of its members. The consumers whose
+// Sinks are Dismissers leave before reset is called, so that nothing they acknowledge counts for the new place, and are
+// dismissed after it.
+func (g *Group) ResetAll(reset func() error) error {
+	cs := slices.DeleteFunc(g.Consumers(), func(c *Consumer) bool {
+		_, ok := c.Sink().(Dismisser)
+		return !ok
+	})
+	for _, c := range cs {
+		c.Leave()
+	}
+	err := reset()
+	for _, c := range cs {
+		c.Sink().(Dismisser).Dismiss()
+	}
+	return err
+}
+
 // forgetReader ends a non-durable group that has no consumer left. The caller holds g.changes.
 func (g *Group) forgetReader() {
 	if !g.durable && !g.gone && len(g.Consumers()) == 0 {

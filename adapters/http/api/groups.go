@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 
 	"isthmus/core"
@@ -87,12 +88,20 @@ func (h *handler) resetGroup(q *request) (any, error) {
 	if err := q.body(&in); err != nil {
 		return nil, err
 	}
-	return nil, eachPartition(g.Topic(), in.Partition, func(p *engine.Partition) error {
+	var to []func() error // so that nobody is disturbed for what cannot be
+	err = eachPartition(g.Topic(), in.Partition, func(p *engine.Partition) error {
 		at, err := in.offset(q, p)
-		if err != nil {
-			return err
+		to = append(to, func() error { return g.Reset(p.Index(), at) })
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return nil, g.ResetAll(func() (err error) {
+		for _, reset := range to {
+			err = errors.Join(err, reset())
 		}
-		return g.Reset(p.Index(), at)
+		return err
 	})
 }
 
