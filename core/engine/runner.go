@@ -297,10 +297,18 @@ func (r *runner) join(s *seat) error {
 	r.seats[c.id] = s
 	r.order = append(r.order, s)
 	r.seated.Add(1)
-	if c.member.Filter != nil {
-		r.filter = c.member.Filter
-	}
+	r.sift()
 	return nil
+}
+
+// sift finds what the group wants: everything as soon as one member does. Those that filter do it alike, since their group is
+// named after what they want.
+func (r *runner) sift() {
+	for _, s := range r.order {
+		if r.filter = s.c.member.Filter; r.filter == nil {
+			return
+		}
+	}
 }
 
 func (rp *runnerPart) join(s *seat) error {
@@ -342,16 +350,13 @@ func (r *runner) leave(c *Consumer) {
 	}
 	delete(r.seats, c.id)
 	r.recent = nil
-	r.filter = nil
 	for i := range r.order {
 		if r.order[i] == s {
 			r.order = append(r.order[:i:i], r.order[i+1:]...)
 			break
 		}
 	}
-	for _, s := range r.order {
-		r.filter = s.c.member.Filter
-	}
+	r.sift()
 	r.seated.Add(-1)
 }
 
