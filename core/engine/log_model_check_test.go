@@ -285,7 +285,7 @@ func (g *logGroup) check(w *logWorld) error {
 			}
 		}
 	}
-	return nil
+	return g.overdue(w)
 }
 
 func (g *logGroup) delivered(w *logWorld, got logGot) error {
@@ -300,11 +300,7 @@ func (g *logGroup) delivered(w *logWorld, got logGot) error {
 	if place.held[x.base] != nil {
 		return errors.New("the consumer has it, and it comes again")
 	}
-	ttl, late := g.topic.spec.Policy.TTL, time.Millisecond
-	if got.d.Attempt > 0 {
-		late = time.Second // what a consumer had already may come back to it until the next sweep
-	}
-	if ttl > 0 && got.at.Sub(time.UnixMilli(x.commit)) > ttl+late {
+	if ttl := g.topic.spec.Policy.TTL; ttl > 0 && got.at.Sub(time.UnixMilli(x.commit)) > ttl+time.Millisecond {
 		return fmt.Errorf("delivered when it was %v old", got.at.Sub(time.UnixMilli(x.commit)))
 	}
 	place.held[x.base] = x

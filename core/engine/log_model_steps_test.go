@@ -264,6 +264,7 @@ func (w *logWorld) publish(t *logTopic, x *logSent) error {
 		e.Producer, e.Handle = []byte("p"), x.part.index
 	}
 	x.size = core.EntrySize(e)
+	w.sentAt = time.Now()
 	p := w.topic(t).Partition(x.part.index)
 	var err error
 	switch {
@@ -416,7 +417,7 @@ func (t *logTopic) mayAccept(w *logWorld) error {
 	if time.Since(w.moved) < 2*time.Second {
 		return nil
 	}
-	if b.WhenFull != engine.DropOldest && b.Size > 0 && t.weight() > int(b.Size)+t.vague() {
+	if b.WhenFull != engine.DropOldest && b.Size > 0 && t.weight() > int(b.Size)+len(t.parts)*(2*modelMarks+512) {
 		return fmt.Errorf("a publish is accepted with a backlog of %d bytes", t.weight())
 	}
 	return nil

@@ -69,6 +69,7 @@ type logWorld struct {
 	up     time.Time // since when the engine runs
 	down   time.Time // when it crashed last
 	moved  time.Time // when a group's place changed last
+	sentAt time.Time // when something was published last
 	crash  bool      // what groups had acknowledged a moment before may come again
 	disk   modelDisk
 	asked  int // times
