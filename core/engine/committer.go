@@ -114,10 +114,10 @@ func (l *log) write(b *buffer) bool {
 	now := time.Now()
 	l.landed(b, seq, now)
 	l.eng.metrics.committed(now.Sub(start), b.count, len(block))
-	l.complete(b, nil)
 	if l.volatile {
-		l.sifted(b)
+		l.sifted(b) // before a producer is told, who may begin a group then
 	}
+	l.complete(b, nil)
 	for i := range b.extents[:b.n] {
 		b.extents[i].p.watch.notify(b.extents[i].p.committed.Load())
 	}
